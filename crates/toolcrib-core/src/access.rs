@@ -1,7 +1,7 @@
 //! Decides whether a tool only reads, which determines whether it is called through `tool_read` or `tool_write`.
 //!
 //! Annotations come from the tool's owner, and nobody verifies them. So a tool counts as read-only only if it says so
-//! itself, and the program that embeds the engine can ignore its annotations or decide for it.
+//! itself, and the program that embeds the engine can ignore its annotations or override them.
 
 use serde::{Deserialize, Serialize};
 

@@ -42,8 +42,8 @@ impl Tool {
         fits.then(|| RawValue::from_string(object).ok()).flatten()
     }
 
-    /// The address of the tool's user interface, if it has one. It has the scheme `ui`. Unlike [`Self::app_meta`], this does
-    /// not depend on the size of the fields: if it did, another server could claim the address of a large one.
+    /// The address of the tool's user interface, if it has one. Unlike [`Self::app_meta`], this does not depend on the size
+    /// of the fields: if it did, a tool with large fields would lose its address to any server that claims it.
     pub fn app_uri(&self) -> Option<String> {
         if !self.definition().contains("\"_meta\"") {
             return None;
@@ -51,10 +51,13 @@ impl Tool {
         let definition = Fields::read(self.definition())?;
         let meta = Fields::read(definition.get("_meta")?)?;
         let stated = meta.get(UI).and_then(Fields::read).and_then(|ui| ui.string("resourceUri"));
-        let uri = stated.or_else(|| meta.string(RESOURCE_URI))?;
-        let scheme = uri.get(..SCHEME.len())?;
-        scheme.eq_ignore_ascii_case(SCHEME).then_some(uri)
+        stated.or_else(|| meta.string(RESOURCE_URI)).filter(|uri| is_app_uri(uri))
     }
+}
+
+/// Whether a URI is the address of a user interface. The scheme of a URI is case-insensitive.
+pub fn is_app_uri(uri: &str) -> bool {
+    uri.get(..SCHEME.len()).is_some_and(|start| start.eq_ignore_ascii_case(SCHEME))
 }
 
 #[cfg(test)]

@@ -60,6 +60,7 @@ mod tool;
 mod turn_context;
 pub mod wire_name;
 
+pub use app_meta::is_app_uri;
 pub use call::{CallOutcome, Refusal, ToolCall};
 pub use catalog::{Catalog, CatalogBuilder, ToolId};
 pub use conversation::{Conversation, Conversations, Ledger};

@@ -12,9 +12,9 @@ pub const SEARCH_REGEX: &str = "tool_search_regex";
 pub const DESCRIBE: &str = "tool_describe";
 /// The name of the tool that runs another tool.
 pub const CALL: &str = "tool_call";
-/// The name of the tool that runs another tool, if that tool only reads.
+/// The name of our tool that runs read-only tools.
 pub const READ: &str = "tool_read";
-/// The name of the tool that runs another tool, if that tool may write.
+/// The name of our tool that runs tools that may write.
 pub const WRITE: &str = "tool_write";
 
 /// Names of the providers' own search tools. They are reserved, like the names of our own tools.
@@ -56,9 +56,9 @@ pub struct OwnNames {
     pub describe: &'static str,
     /// The name of the tool that runs another tool.
     pub call: &'static str,
-    /// The name of the tool that runs another tool, if that tool only reads.
+    /// The name of our tool that runs read-only tools.
     pub read: &'static str,
-    /// The name of the tool that runs another tool, if that tool may write.
+    /// The name of our tool that runs tools that may write.
     pub write: &'static str,
 }
 

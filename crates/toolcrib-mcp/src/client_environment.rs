@@ -112,7 +112,7 @@ impl ClientEnvironment {
         home.unwrap_or_else(|| PathBuf::from("/"))
     }
 
-    /// Returns the environment variables of a server process, for which the config sets `configured`.
+    /// Returns the environment variables of a server process. `configured` are those in the server's `env`.
     pub(crate) fn for_process(
         &self,
         configured: impl IntoIterator<Item = (OsString, OsString)>,
@@ -120,8 +120,9 @@ impl ClientEnvironment {
         process::environment(self.variables.iter().cloned(), configured)
     }
 
-    /// Returns a hash of everything that decides which process serves a client: the expanded transport of the server,
-    /// the secrets among the defaults of its tools, and the variables that its process inherits. Clients with the same hash can share the process.
+    /// Returns a hash of everything that decides which process serves a client: the resolved transport of the server, the
+    /// secrets among the defaults of its tools, and the variables that its process inherits. Clients with the same hash
+    /// can share the process.
     pub(crate) fn process_hash(&self, name: &str, server: &Server) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new();
         let mut add = |bytes: &[u8]| {
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_share_a_process_if_its_expanded_config_is_the_same() {
+    fn clients_share_a_process_if_its_resolved_config_is_the_same() {
         let here = environment(&[("PATH", "/bin"), ("TOKEN", "1"), ("TERM", "xterm")], "/here");
         let there = environment(&[("PATH", "/bin"), ("TOKEN", "2")], "/there");
         let plain = "command = 'files'\nargs = ['/data']";

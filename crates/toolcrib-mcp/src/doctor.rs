@@ -32,7 +32,7 @@ pub struct ServerHealth {
     pub prompts: usize,
     /// The number of the server's resources and resource templates.
     pub resources: usize,
-    /// Who uses one process of the server, and why.
+    /// Which clients share a process of the server, and why.
     pub sharing: SharePolicy,
     /// Problems that are not errors.
     pub notes: Vec<String>,

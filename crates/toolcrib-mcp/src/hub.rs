@@ -19,8 +19,8 @@ use crate::ClientEnvironment;
 use crate::config::{GatewayConfig, StartPolicy};
 use crate::metrics::GatewayMetrics;
 use crate::server_pool::{PoolKey, ServerPool};
-use crate::session_servers::{SessionClient, SessionServers, TooManySessionServers};
 use crate::snapshot::{SessionKind, Snapshot, SnapshotServer, disclosure_warnings};
+use crate::unshared_servers::{IdentifiedClient, TooManyUnsharedServers, UnsharedServers};
 use crate::upstream::{
     ConnectedClients, ResourceKey, SharedState, SubscriptionRegistry, Upstream, severity,
     sleep_until,
@@ -38,7 +38,7 @@ pub(crate) struct Hub {
     /// The environment in which the references of the config are resolved.
     environment: Arc<ClientEnvironment>,
     upstreams: Mutex<Upstreams>,
-    session_servers: SessionServers,
+    unshared_servers: UnsharedServers,
     config: Mutex<Arc<GatewayConfig>>,
     snapshot: watch::Sender<Arc<Snapshot>>,
     counter: Arc<dyn TokenCounter>,
@@ -68,7 +68,7 @@ impl Hub {
             pool,
             environment: Arc::new(environment),
             upstreams: Mutex::default(),
-            session_servers: SessionServers::default(),
+            unshared_servers: UnsharedServers::default(),
             config: Mutex::new(Arc::clone(&config)),
             snapshot: watch::Sender::new(Arc::new(empty)),
             tasks: TaskTracker::new(),
@@ -100,27 +100,27 @@ impl Hub {
         self.lock_upstreams().get(name).map(|(_, upstream)| Arc::clone(upstream))
     }
 
-    /// Returns all servers, sorted by name. Processes that belong to one client are not included.
+    /// Returns all servers, sorted by name. Unshared processes are not included.
     pub(crate) fn upstreams(&self) -> Vec<Arc<Upstream>> {
         self.lock_upstreams().values().map(|(_, upstream)| Arc::clone(upstream)).collect()
     }
 
-    /// Returns all servers, and all processes that belong to one client each.
+    /// Returns all servers, and all unshared processes.
     pub(crate) fn all_upstreams(&self) -> Vec<Arc<Upstream>> {
-        self.upstreams().into_iter().chain(self.session_servers.all()).collect()
+        self.upstreams().into_iter().chain(self.unshared_servers.all()).collect()
     }
 
-    /// Returns the server that a client uses: the one that clients share, or the client's own. `session` is `None` if
-    /// the client has no session.
+    /// Returns the server that a client uses: the one that clients share, or the client's own. `client` is `None` if it
+    /// cannot be told apart from other clients.
     pub(crate) fn upstream_for(
         &self,
         name: &str,
-        session: Option<SessionClient>,
-    ) -> Option<Result<Arc<Upstream>, TooManySessionServers>> {
+        client: Option<IdentifiedClient>,
+    ) -> Option<Result<Arc<Upstream>, TooManyUnsharedServers>> {
         let common = self.upstream(name)?;
-        let owner = session.filter(|session| common.is_replaced_for(session.has_roots));
+        let owner = client.filter(|client| common.client_needs_own_process(client.has_roots));
         Some(match owner {
-            Some(owner) => self.session_servers.get_or_start(owner.id, &common, self.shared()),
+            Some(owner) => self.unshared_servers.get_or_start(owner.id, &common, self.shared()),
             None => Ok(common),
         })
     }
@@ -129,12 +129,12 @@ impl Hub {
     pub(crate) fn upstream_of(&self, resource: &ResourceKey) -> Option<Arc<Upstream>> {
         let is_owner = |upstream: &Arc<Upstream>| upstream.id == resource.upstream;
         let common = self.upstream(&resource.server).filter(is_owner);
-        common.or_else(|| self.session_servers.all().into_iter().find(is_owner))
+        common.or_else(|| self.unshared_servers.all().into_iter().find(is_owner))
     }
 
-    /// Returns the processes that belong to one client each.
-    pub(crate) fn session_servers(&self) -> &SessionServers {
-        &self.session_servers
+    /// Returns the unshared processes.
+    pub(crate) fn unshared_servers(&self) -> &UnsharedServers {
+        &self.unshared_servers
     }
 
     /// Returns the resources that clients subscribe to.
@@ -147,18 +147,18 @@ impl Hub {
         self.shared().unique_id()
     }
 
-    /// Starts the servers that always run and of which each client gets its own process.
-    pub(crate) fn start_session_servers(
+    /// Starts this client's own processes of the eager servers that it does not share.
+    pub(crate) fn start_unshared_servers(
         &self,
-        client: SessionClient,
+        client: IdentifiedClient,
         can_see: impl Fn(&str) -> bool,
     ) {
         for common in self.upstreams() {
             let is_eager = common.config().run_policy(&common.name).start == StartPolicy::Eager;
-            let is_separate = common.is_replaced_for(client.has_roots);
+            let is_separate = common.client_needs_own_process(client.has_roots);
             if is_eager && is_separate && can_see(&common.name) {
                 // If too many run, the client's first call gets the error.
-                let _ = self.session_servers.get_or_start(client.id, &common, self.shared());
+                let _ = self.unshared_servers.get_or_start(client.id, &common, self.shared());
             }
         }
     }
@@ -244,7 +244,7 @@ impl Hub {
         for (key, _) in replaced.into_iter().chain(before.into_values()) {
             self.pool.release(&key);
         }
-        self.session_servers.apply(&config, &self.environment);
+        self.unshared_servers.apply(&config, &self.environment);
         *self.config.lock() = config;
     }
 
@@ -287,7 +287,7 @@ impl Hub {
     /// Builds a new snapshot if anything changed.
     fn rebuild_snapshot(&self) {
         let config = self.config();
-        for own in self.session_servers.all() {
+        for own in self.unshared_servers.all() {
             if own.write_throttle.begin_final_write()
                 && let Some(common) = self.upstream(&own.name)
             {
@@ -348,8 +348,8 @@ impl Hub {
     /// processes even after that.
     pub(crate) async fn stop(&self, within: Duration) {
         self.stop.cancel();
-        let mut stopped = self.session_servers.all();
-        self.session_servers.stop_all();
+        let mut stopped = self.unshared_servers.all();
+        self.unshared_servers.stop_all();
         let upstreams = std::mem::take(&mut *self.lock_upstreams());
         for (key, upstream) in upstreams.values() {
             if self.pool.release(key) {

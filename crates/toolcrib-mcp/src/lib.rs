@@ -33,8 +33,8 @@ mod request_id;
 mod saved_lists;
 pub mod serve;
 mod server_pool;
-mod session_servers;
 mod snapshot;
+mod unshared_servers;
 mod upstream;
 
 /// Entry points for the fuzzer.

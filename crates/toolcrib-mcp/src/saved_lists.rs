@@ -1,10 +1,13 @@
 //! The lists of each server, saved between runs.
 //!
-//! There is one file for each server, named by a hash of the server's name and its expanded transport, so a server whose
-//! transport was changed in the config counts as a new one. If the config of a server contains references, a second file
-//! is named by the transport as it is written. Its lists are shown until the server has answered for the first time
-//! with other values of the references, for example in a new folder. Saved lists only make a server's first list available
-//! sooner. A file that cannot be read, or was written by another version, is ignored, and a failed write is only
+//! There is one file for each server, named by a hash of the server's name and its resolved transport, so a server whose
+//! transport was changed in the config counts as a new one.
+//!
+//! If the config contains references, the lists are also saved in a second file, which is named by the transport before
+//! the references are resolved. If no lists are saved for the current values of the references, for example in a new
+//! folder, the lists in the second file are shown until the server has answered.
+//!
+//! Saved lists only make a server's first list available sooner. A file that cannot be read, or was written by another version, is ignored, and a failed write is only
 //! logged. A folder that other users can change is not used at all.
 
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! The servers that several gateways share.
 //!
 //! A background gateway has clients in different folders and with different variables, so a config may mean different
-//! servers for them. Each distinct set of expanded servers has its own [`crate::Gateway`]. All of these gateways take
-//! their servers from one pool, which has one process for each distinct expanded server.
+//! servers for them. Each distinct set of resolved servers has its own [`crate::Gateway`]. All of these gateways take
+//! their servers from one pool, which has one [`Upstream`] for each distinct resolved server.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;

@@ -21,6 +21,10 @@ pub(crate) struct Args {
 const LOG_HELP: &str = "TOOLCRIB_LOG=error|warn|info|debug|trace|off sets the log level. The log is written to standard error. \
                         Default: info";
 
+/// Shown after the help of `mcp`.
+const MCP_LOG_HELP: &str = "TOOLCRIB_LOG=error|warn|info|debug|trace|off sets the log level. The log is written to standard error. \
+                            The background gateway writes its log to a file that `toolcrib ps` prints. Default: info";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Find the MCP servers of your clients and combine them into one config
@@ -28,7 +32,7 @@ pub(crate) enum Command {
     /// Connect to every server in the config, and report problems and how to fix them
     Doctor(DoctorArgs),
     /// Run the MCP gateway over stdio, for the client that starts it. Clients share one set of servers
-    #[command(after_help = LOG_HELP)]
+    #[command(after_help = MCP_LOG_HELP)]
     Mcp(McpArgs),
     /// Run the MCP gateway and the LLM proxy over HTTP, for many clients
     #[command(after_help = LOG_HELP)]

@@ -282,8 +282,8 @@ impl Crib {
         refusal
     }
 
-    /// Refuses a call that has a parameter which the tool's shown schema does not have. It is for an interface that
-    /// removes parameters from schemas, because most schemas allow additional ones.
+    /// Refuses a call that contains a hidden parameter. Callers that hide parameters need this, because most schemas allow
+    /// additional properties.
     pub fn refuse_parameter(
         &self,
         conversation: &mut Conversation,
@@ -304,8 +304,14 @@ impl Crib {
     fn wrong_call_tool(&self, id: ToolId, through: &str) -> Option<Refusal> {
         let tool = self.catalog().tool(id);
         let right = self.call_tool_by_access(tool).filter(|right| *right != through)?;
-        let message = format!("`{}` is not called through {through}", tool.name());
-        let hint = format!("send the same input to {right}");
+        let what = match tool.access() {
+            ToolAccess::ReadOnly(_) => "only reads",
+            ToolAccess::MayWrite(_) => "may write",
+        };
+        let name = tool.name();
+        let message =
+            format!("`{name}` {what}, so it must be called through {right}, not {through}");
+        let hint = format!("call {right} with the same input");
         let mut refusal = Refusal::new(RefusalCode::WrongCallTool, message, hint);
         refusal.tool = Some(tool.name().to_owned());
         Some(refusal)

@@ -23,7 +23,7 @@ pub enum RefusalCode {
     InvalidInput,
     /// One of our own tools was called through `tool_call`.
     Recursion,
-    /// A tool that may write was called through the tool that runs only tools that read, or the other way round.
+    /// The tool was called through `tool_read` instead of `tool_write`, or vice versa.
     WrongCallTool,
 }
 

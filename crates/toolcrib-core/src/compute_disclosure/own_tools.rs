@@ -152,7 +152,7 @@ fn deferral_sentence(settings: &Settings, listed: Option<ListingForm>) -> String
 fn how_to_call(settings: &Settings, listed: Option<ListingForm>) -> Cow<'static, str> {
     let OwnNames { call, describe, read, write, .. } = settings.own_names;
     let runs = if settings.split_calls {
-        format!("`{read}` or `{write}` runs them, as a search says in `call`")
+        format!("`{read}` or `{write}` runs them (the field `call` of a hit names the right one)")
     } else {
         format!("`{call}` runs them")
     };

@@ -55,8 +55,8 @@ pub struct Reply {
     pub fit: Option<Fit>,
     /// The tools that were found, best first.
     pub hits: Vec<FoundTool>,
-    /// What some of the hits' servers say about themselves, by server. The engine leaves it empty; the caller may fill
-    /// it. Only [`ReplyFormat::Json`] contains it.
+    /// Details of some of the hits' servers, such as instructions, by server name. The engine leaves it empty; the
+    /// caller may fill it. Only [`ReplyFormat::Json`] contains it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub servers: BTreeMap<String, ServerDetails>,
     /// The names of the tools that this reply loads. Their schemas are in the reply itself, or in the tool list from

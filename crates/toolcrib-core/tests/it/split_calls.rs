@@ -36,7 +36,7 @@ fn a_tool_is_called_only_through_the_one_that_fits() {
         for wrong in [wrong, "tool_call"] {
             let refusal = chat.refused(wrong, &input);
             assert_eq!(refusal.code, RefusalCode::WrongCallTool, "{}", tool.name());
-            assert_eq!(refusal.hint, format!("send the same input to {right}"));
+            assert_eq!(refusal.hint, format!("call {right} with the same input"));
             assert!(refusal.input_schema.is_none());
         }
         let reply = chat.search(&format!("select:{}", tool.name()));

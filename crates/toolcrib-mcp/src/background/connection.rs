@@ -119,13 +119,14 @@ where
                 break;
             }
             let lines = relay.gateway_lost();
-            (lines, relay.is_stopping() && !relay.has_open_requests())
+            (lines, relay.can_wait())
         };
         if !send_all(&to_client, lines).await {
             break;
         }
         if can_wait && unsent.is_none() {
             // The gateway was told to stop, so the next one is started only when the client needs it.
+            tracing::info!("the background gateway was stopped; the next request starts it again");
             match from_client.recv().await {
                 Some(line) => unsent = Some(line),
                 None => break,

@@ -31,8 +31,8 @@ const REPEATABLE_METHODS: [&str; 19] = [
 /// The request of the newer protocol that stays open and brings notifications of changes.
 const SUBSCRIBE: &str = "subscriptions/listen";
 
-/// How often a request is sent again. A request that makes the gateway crash must not do so forever. This does not apply
-/// to [`SUBSCRIBE`], which is open whenever a gateway ends.
+/// Maximum number of times that a request is sent again. A request that makes the gateway crash must not do so forever.
+/// This does not apply to [`SUBSCRIBE`], which is open whenever a gateway ends.
 const MAX_REPEATS: u8 = 1;
 
 /// A client's request that the background gateway has not answered yet.
@@ -41,7 +41,6 @@ pub(super) struct OpenRequest {
     /// The id, as the client wrote it.
     id: String,
     is_tool_call: bool,
-    /// Whether the request stays open for as long as the client wants.
     is_subscription: bool,
     /// The request, if it can be sent again.
     line: Option<String>,
@@ -65,6 +64,11 @@ impl OpenRequest {
             line: is_repeatable.then(|| line.to_owned()),
             repeats: 0,
         }
+    }
+
+    /// Whether the request stays open for as long as the client wants.
+    pub(super) fn is_subscription(&self) -> bool {
+        self.is_subscription
     }
 
     /// Returns the request, if it can be sent again.

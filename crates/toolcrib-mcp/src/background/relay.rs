@@ -1,9 +1,11 @@
 //! Passes messages on between a client and a background gateway, and survives the end of that gateway.
 //!
-//! This is a state machine without I/O. While a gateway is connected, all messages pass unchanged, and the relay only
+//! This is a state machine without I/O. While a gateway is connected, messages pass through, and the relay only
 //! remembers which requests are open and what the client has set up: its handshake, its log level and its
-//! subscriptions. When the gateway ends, [`Relay::gateway_lost`] answers every request that must not be sent twice with an
-//! error. [`Relay::lines_for_next_gateway`] restores the client's setup and sends the remaining requests again.
+//! subscriptions. With the first gateway they pass unchanged. With later ones, some ids are replaced (see below).
+//!
+//! When the gateway ends, [`Relay::gateway_lost`] answers every request that must not be sent twice with an error.
+//! [`Relay::lines_for_next_gateway`] restores the client's setup and sends the remaining requests again.
 //!
 //! Each gateway numbers its own requests to the client from zero. So that a late answer to a request of an earlier gateway
 //! is never mistaken for an answer to a request of the current one, the requests of every gateway after the first get new
@@ -163,10 +165,11 @@ impl Relay {
         }
     }
 
-    /// Whether the user stopped the gateway. If so, the relay connects to the next gateway only when the client sends
-    /// something.
-    pub(super) fn is_stopping(&self) -> bool {
-        self.is_stopping
+    /// Whether the user stopped the gateway, and the client does not need another one yet. If so, the relay connects to
+    /// the next gateway only when the client sends something. A subscription alone does not need a gateway, because a
+    /// gateway that does not run has no changes to announce.
+    pub(super) fn can_wait(&self) -> bool {
+        self.is_stopping && self.open.iter().all(|(_, request)| request.is_subscription())
     }
 
     /// Whether any request of the client is unanswered.

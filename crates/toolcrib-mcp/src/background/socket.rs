@@ -36,7 +36,7 @@ pub enum SocketError {
     #[error(transparent)]
     Folder(#[from] PrivateFileError),
     /// The path is too long for a Unix socket.
-    #[error("the path `{}` is too long for a socket", .0.display())]
+    #[error("the path `{}` is too long for a Unix socket; set `XDG_STATE_HOME` to a shorter path", .0.display())]
     TooLong(PathBuf),
     /// The path is not a socket, or it belongs to another user.
     #[error("`{}` is not a socket of this user", .0.display())]

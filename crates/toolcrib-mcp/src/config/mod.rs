@@ -164,7 +164,7 @@ pub struct GatewayLimits {
     pub calls: usize,
     /// Maximum number of servers that start at the same time.
     pub starting: usize,
-    /// Maximum number of processes that belong to one client each, of all clients together.
+    /// Maximum total number of server processes that are not shared between clients.
     pub session_servers: usize,
     /// Maximum number of tasks that all clients together may have.
     pub tasks: usize,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::Error as _;
 
-use super::stateful_servers::stateful_word;
+use super::stateful_servers::{self, stateful_word};
 use super::{Server, Transport, seconds};
 
 /// How long a server stays unused before it is stopped, unless the config says otherwise. Long enough for a pause in a
@@ -45,7 +45,7 @@ pub struct RunPolicy {
     pub reason: String,
 }
 
-/// Writes the policy as `started when needed, stopped after 15 min (default)`.
+/// Writes the policy as `started when needed, stopped when idle for 15 min (default)`.
 impl fmt::Display for RunPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.start, self.idle) {
@@ -53,11 +53,11 @@ impl fmt::Display for RunPolicy {
             (StartPolicy::Lazy, None) => {
                 f.write_str("started when needed, not stopped when idle")?;
             }
-            (StartPolicy::Lazy, Some(idle)) if idle.as_secs() % 60 == 0 => {
-                write!(f, "started when needed, stopped after {} min", idle.as_secs() / 60)?;
-            }
             (StartPolicy::Lazy, Some(idle)) => {
-                write!(f, "started when needed, stopped after {} s", idle.as_secs_f64())?;
+                let seconds = idle.as_secs_f64();
+                let (number, unit) =
+                    if seconds % 60.0 == 0.0 { (seconds / 60.0, "min") } else { (seconds, "s") };
+                write!(f, "started when needed, stopped when idle for {number} {unit}")?;
             }
         }
         write!(f, " ({})", self.reason)
@@ -86,7 +86,7 @@ impl Server {
                 (Some(seconds(after)), "configured with `idle`".to_owned())
             }
             None => match stateful_word(name, &self.transport) {
-                Some(word) => (None, format!("`{word}` in its name: it keeps state between calls")),
+                Some(word) => (None, stateful_servers::reason(word)),
                 None => (Some(DEFAULT_IDLE), start_reason),
             },
         };
@@ -117,7 +117,7 @@ impl<'de> Deserialize<'de> for IdleTimeout {
         #[derive(Deserialize)]
         #[serde(
             untagged,
-            expecting = "expected a time such as \"15m\", \"90s\" or \"2h\", or \"never\""
+            expecting = "expected a duration such as \"15m\", \"90s\" or \"2h\", or \"never\""
         )]
         enum Written {
             Seconds(f64),
@@ -126,7 +126,9 @@ impl<'de> Deserialize<'de> for IdleTimeout {
         match Written::deserialize(deserializer)? {
             Written::Seconds(number) => Ok(Self::After(number)),
             Written::Text(text) => Self::parse(&text).ok_or_else(|| {
-                D::Error::custom("expected a time such as \"15m\", \"90s\" or \"2h\", or \"never\"")
+                D::Error::custom(
+                    "expected a duration such as \"15m\", \"90s\" or \"2h\", or \"never\"",
+                )
             }),
         }
     }
@@ -159,7 +161,7 @@ mod tests {
             ("command = 'files'\nstart = 'eager'", run(Eager, None, "configured with `start`")),
             (
                 "command = 'npx'\nargs = ['-y', '@playwright/mcp@latest']",
-                run(Lazy, None, "`playwright` in its name: it keeps state between calls"),
+                run(Lazy, None, &stateful_servers::reason("playwright")),
             ),
             (
                 "command = 'npx'\nargs = ['-y', '@playwright/mcp@latest']\nidle = '5m'",
@@ -173,6 +175,18 @@ mod tests {
         ];
         for (lines, expected) in cases {
             assert_eq!(policy(lines), expected, "{lines}");
+        }
+    }
+
+    #[test]
+    fn the_idle_time_is_printed_in_minutes_or_seconds() {
+        for (idle, expected) in [
+            ("'15m'", "started when needed, stopped when idle for 15 min (configured with `idle`)"),
+            ("60.5", "started when needed, stopped when idle for 60.5 s (configured with `idle`)"),
+            ("0.1", "started when needed, stopped when idle for 0.1 s (configured with `idle`)"),
+            ("'never'", "started when needed, not stopped when idle (configured with `idle`)"),
+        ] {
+            assert_eq!(policy(&format!("command = 'x'\nidle = {idle}")).to_string(), expected);
         }
     }
 

@@ -40,7 +40,7 @@ pub struct Server {
     pub start: Option<StartPolicy>,
     /// How long the server stays unused before it is stopped. If `None`, [`Server::run_policy`] decides.
     pub idle: Option<IdleTimeout>,
-    /// Who uses one process of the server. If `None`, [`Server::share_policy`] decides.
+    /// Which clients share a process of the server. If `None`, [`Server::share_policy`] decides.
     pub share: Option<ShareSetting>,
     /// Whether the server's annotations decide which of its tools only read.
     pub trust_annotations: bool,

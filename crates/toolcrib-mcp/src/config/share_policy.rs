@@ -1,20 +1,20 @@
 //! Whether clients share the process of a server, or each client gets its own.
 //!
 //! [`Server::share_policy`] decides this from the config and from what the server has asked, and returns the reason, which
-//! `doctor` and `ps --json` print. `Upstream::is_replaced_for` applies it to a client.
+//! `doctor` and `ps --json` print. `Upstream::client_needs_own_process` applies it to a client.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::stateful_servers::stateful_word;
-use super::{Server, Transport};
+use super::Server;
+use super::stateful_servers::{self, stateful_word};
 
 /// The setting `share`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ShareSetting {
-    /// All clients for which the expanded config of the server is the same.
+    /// All clients for which the resolved config of the server is the same.
     All,
     /// One client, until it disconnects.
     Session,
@@ -70,7 +70,7 @@ impl fmt::Display for SharePolicy {
 
 impl SharePolicy {
     /// Whether a client gets its own process.
-    pub(crate) fn separates(&self, client_has_roots: bool) -> bool {
+    pub(crate) fn gives_own_process(&self, client_has_roots: bool) -> bool {
         match self.sharing {
             ProcessSharing::AllClients => false,
             ProcessSharing::ClientsWithoutRoots => client_has_roots,
@@ -80,9 +80,9 @@ impl SharePolicy {
 }
 
 impl Server {
-    /// Decides which clients share a process of the server. `name` is its name in the config. `asked` is what the server has
-    /// ever asked its client without saying which call the question belongs to.
-    pub fn share_policy(&self, name: &str, asked: UnattributedQuestions) -> SharePolicy {
+    /// Decides which clients share a process of the server. `name` is its name in the config. `questions` are the
+    /// unattributed questions of the server so far.
+    pub fn share_policy(&self, name: &str, questions: UnattributedQuestions) -> SharePolicy {
         let policy = |sharing, reason: &str| SharePolicy { sharing, reason: reason.to_owned() };
         if let Some(share) = self.share {
             let sharing = match share {
@@ -94,23 +94,25 @@ impl Server {
         // A stateful server keeps state for each process or, if it is remote, for each MCP session. So each client needs
         // its own.
         if let Some(word) = stateful_word(name, &self.transport) {
-            let reason = format!("`{word}` in its name: it keeps state between calls");
-            return policy(ProcessSharing::NotShared, &reason);
+            return policy(ProcessSharing::NotShared, &stateful_servers::reason(word));
         }
         // With the older protocol, only Streamable HTTP says on whose behalf a server asks: the question arrives on the
         // stream of a call. A question that arrives in another way counts here.
-        match asked {
+        match questions {
             UnattributedQuestions::None => {}
             // Many servers ask for roots as soon as they start. All clients without roots get the same answer.
             UnattributedQuestions::Roots => {
-                return policy(ProcessSharing::ClientsWithoutRoots, "it asks for roots");
+                return policy(
+                    ProcessSharing::ClientsWithoutRoots,
+                    "it asks for roots without saying for which call",
+                );
             }
             UnattributedQuestions::Any => {
-                return policy(ProcessSharing::NotShared, "it asks its client questions");
+                return policy(
+                    ProcessSharing::NotShared,
+                    "it asks questions without saying for which call",
+                );
             }
-        }
-        if matches!(self.transport, Transport::Http { .. }) {
-            return policy(ProcessSharing::AllClients, "a remote server needs no process");
         }
         policy(ProcessSharing::AllClients, "default")
     }
@@ -128,17 +130,17 @@ mod tests {
             (
                 "command = 'files'",
                 Roots,
-                "one process for each client that has roots, and one for all others (it asks for roots)",
+                "one process for each client that has roots, and one for all others (it asks for roots without saying for which call)",
             ),
             (
                 "command = 'files'",
                 Any,
-                "one process for each client (it asks its client questions)",
+                "one process for each client (it asks questions without saying for which call)",
             ),
             (
                 "command = 'npx'\nargs = ['@playwright/mcp']",
                 UnattributedQuestions::None,
-                "one process for each client (`playwright` in its name: it keeps state between calls)",
+                "one process for each client (`playwright` in its name, package or host, so it probably keeps state between calls)",
             ),
             (
                 "command = 'npx'\nargs = ['@playwright/mcp']\nshare = 'all'",
@@ -153,22 +155,22 @@ mod tests {
             (
                 "url = 'https://a.example'",
                 UnattributedQuestions::None,
-                "shared by all clients (a remote server needs no process)",
+                "shared by all clients (default)",
             ),
             (
                 "url = 'https://browser.example'",
                 UnattributedQuestions::None,
-                "one process for each client (`browser` in its name: it keeps state between calls)",
+                "one process for each client (`browser` in its name, package or host, so it probably keeps state between calls)",
             ),
             (
                 "url = 'https://a.example'",
                 Any,
-                "one process for each client (it asks its client questions)",
+                "one process for each client (it asks questions without saying for which call)",
             ),
         ];
-        for (lines, asked, expected) in cases {
+        for (lines, questions, expected) in cases {
             let config = GatewayConfig::from_toml(&format!("[servers.it]\n{lines}")).unwrap();
-            let policy = config.servers["it"].share_policy("it", asked);
+            let policy = config.servers["it"].share_policy("it", questions);
             assert_eq!(policy.to_string(), expected, "{lines}");
         }
         let wrong = GatewayConfig::from_toml("[servers.it]\ncommand = 'x'\nshare = 'none'");

@@ -1,7 +1,9 @@
 //! Recognizes servers that keep state between calls, such as an open browser or a terminal.
 //!
-//! Stopping such a server when it is idle would lose that state. The protocol does not declare it, so the server's name
-//! and its package are compared with a list of words. A server that matches by mistake only runs longer than necessary.
+//! Such a server must not be stopped when it is idle, because its state would be lost, and it must not be shared, because
+//! the state belongs to one client. The protocol does not declare this, so the server's name, package and host are
+//! compared with a list of words. A server that matches by mistake runs longer than necessary, and each client gets its
+//! own process of it.
 
 use super::Transport;
 
@@ -50,6 +52,11 @@ const RUNNERS: [&str; 19] = [
     "npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "deno", "node", "uv", "uvx", "pipx",
     "python", "python3", "docker", "podman", "cmd", "cmd.exe", "env",
 ];
+
+/// Returns why a server with this word is treated as one that keeps state.
+pub(super) fn reason(word: &str) -> String {
+    format!("`{word}` in its name, package or host, so it probably keeps state between calls")
+}
 
 /// Returns the word by which a server is recognized as one that keeps state, or `None`.
 pub(super) fn stateful_word(name: &str, transport: &Transport) -> Option<&'static str> {

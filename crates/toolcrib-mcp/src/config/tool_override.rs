@@ -71,13 +71,13 @@ impl ToolDefault {
         &self.value
     }
 
-    /// Returns the texts in the value, if it is a secret.
-    pub(crate) fn secret_texts(&self) -> Vec<&str> {
-        let mut texts = Vec::new();
+    /// Returns the strings in the value, if it is a secret.
+    pub(crate) fn secret_strings(&self) -> Vec<&str> {
+        let mut strings = Vec::new();
         if self.is_secret {
-            add_texts(&self.value, &mut texts);
+            add_strings(&self.value, &mut strings);
         }
-        texts
+        strings
     }
 
     /// Expands the references in the value.
@@ -89,7 +89,7 @@ impl ToolDefault {
             return Ok(self.clone());
         }
         let mut value = self.value.clone();
-        expand_texts(&mut value, lookup)?;
+        expand_strings(&mut value, lookup)?;
         Ok(Self { value, is_secret: true })
     }
 
@@ -97,52 +97,52 @@ impl ToolDefault {
     pub(super) fn masked(&self) -> Self {
         let mut value = self.value.clone();
         if self.is_secret {
-            mask_texts(&mut value);
+            mask_strings(&mut value);
         }
         Self { value, is_secret: self.is_secret }
     }
 }
 
 fn has_reference(value: &Value) -> bool {
-    let mut texts = Vec::new();
-    add_texts(value, &mut texts);
-    texts.iter().any(|text| text.contains("${"))
+    let mut strings = Vec::new();
+    add_strings(value, &mut strings);
+    strings.iter().any(|text| text.contains("${"))
 }
 
-fn add_texts<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
+fn add_strings<'v>(value: &'v Value, strings: &mut Vec<&'v str>) {
     match value {
-        Value::String(text) => texts.push(text),
-        Value::Array(items) => items.iter().for_each(|item| add_texts(item, texts)),
-        Value::Object(fields) => fields.values().for_each(|field| add_texts(field, texts)),
+        Value::String(text) => strings.push(text),
+        Value::Array(items) => items.iter().for_each(|item| add_strings(item, strings)),
+        Value::Object(fields) => fields.values().for_each(|field| add_strings(field, strings)),
         _ => {}
     }
 }
 
-fn expand_texts(
+fn expand_strings(
     value: &mut Value,
     lookup: &impl Fn(Reference<'_>) -> Option<String>,
 ) -> Result<(), ReferenceError> {
     match value {
         Value::String(text) => *text = expand_text(text, lookup)?,
         Value::Array(items) => {
-            items.iter_mut().try_for_each(|item| expand_texts(item, lookup))?;
+            items.iter_mut().try_for_each(|item| expand_strings(item, lookup))?;
         }
         Value::Object(fields) => {
-            fields.values_mut().try_for_each(|field| expand_texts(field, lookup))?;
+            fields.values_mut().try_for_each(|field| expand_strings(field, lookup))?;
         }
         _ => {}
     }
     Ok(())
 }
 
-fn mask_texts(value: &mut Value) {
+fn mask_strings(value: &mut Value) {
     match value {
         Value::String(text) => {
             let masked = toolcrib_server::mask::value(&text.as_str().into());
             masked.expose().clone_into(text);
         }
-        Value::Array(items) => items.iter_mut().for_each(mask_texts),
-        Value::Object(fields) => fields.values_mut().for_each(mask_texts),
+        Value::Array(items) => items.iter_mut().for_each(mask_strings),
+        Value::Object(fields) => fields.values_mut().for_each(mask_strings),
         _ => {}
     }
 }
@@ -167,8 +167,8 @@ impl RawToolOverride {
         for (parameter, value) in written {
             let parameter = parameter.into_inner();
             let value = json_value(value).ok_or_else(|| {
-                let hint = "use a text, a number, a boolean, a list or a table";
-                InvalidSetting::new(&["defaults", &parameter], "cannot be written as JSON", hint)
+                let hint = "use a string, a finite number, a boolean, an array or a table";
+                InvalidSetting::new(&["defaults", &parameter], "has no JSON equivalent", hint)
             })?;
             defaults.push((parameter, ToolDefault::new(value)));
         }
@@ -235,11 +235,11 @@ mod tests {
     fn a_default_with_a_reference_is_a_secret_before_and_after_expansion() {
         let plain = ToolDefault::new(json!({"a": ["b", 1]}));
         assert_eq!(plain.shown(), Some(&json!({"a": ["b", 1]})));
-        assert!(plain.secret_texts().is_empty());
+        assert!(plain.secret_strings().is_empty());
         let secret = ToolDefault::new(json!({"a": ["${KEY}", "x-${KEY}"]}));
         let expanded = secret.expanded(&|_| Some("CANARY".into())).unwrap();
         assert_eq!(expanded.expose(), &json!({"a": ["CANARY", "x-CANARY"]}));
-        assert_eq!(expanded.secret_texts(), ["CANARY", "x-CANARY"]);
+        assert_eq!(expanded.secret_strings(), ["CANARY", "x-CANARY"]);
         assert_eq!((secret.shown(), expanded.shown()), (None, None));
         assert_eq!(format!("{secret:?} {expanded:?}"), "*** ***");
         assert_eq!(secret.masked().expose(), &json!({"a": ["${KEY}", "***"]}));

@@ -15,7 +15,7 @@ use crate::upstream::{RawRequest, RequestEvent, ServerMessage, UpstreamError};
 /// The state of a wait for a call, which may need several requests.
 pub(super) struct CallWait {
     pub(super) deadline: CallDeadline,
-    /// How often the server has asked for input in a result.
+    /// The number of times that the server has asked for input in a result.
     pub(super) input_rounds: usize,
     open_questions: JoinSet<()>,
     notifier: LossyNotifier,

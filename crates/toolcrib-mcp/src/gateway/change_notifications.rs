@@ -19,8 +19,8 @@ use super::Gateway;
 use super::client::Client;
 use super::session_tool_list::SessionToolList;
 use super::subscriptions::ClientSubscriptions;
-use crate::session_servers::SessionClient;
 use crate::snapshot::{ListHashes, SessionKind};
+use crate::unshared_servers::IdentifiedClient;
 use crate::upstream::{ConnectedClient, ResourceKey, ServerMessage, Upstream};
 
 /// Forwards servers' messages that belong to no call to a client of the older protocol, until its session is closed.
@@ -53,11 +53,11 @@ pub(super) async fn notify_roots_changed(gateway: &Gateway, client: u64, profile
     let hub = gateway.hub();
     let is_notified = |upstream: &Arc<Upstream>| {
         hub.connected_clients().only_client_of(upstream.id, &upstream.name).is_some()
-            && !upstream.is_replaced_for(true)
+            && !upstream.client_needs_own_process(true)
             && visible.view.can_see_server(&upstream.name)
     };
     let mut upstreams: Vec<_> = hub.upstreams().into_iter().filter(is_notified).collect();
-    upstreams.extend(hub.session_servers().of_client(client));
+    upstreams.extend(hub.unshared_servers().of_client(client));
     // The servers are notified concurrently, so that a server that does not read cannot delay the others.
     join_all(upstreams.iter().map(|upstream| upstream.notify_roots_changed())).await;
 }
@@ -198,7 +198,7 @@ pub(super) async fn notify_session(
 pub(super) async fn notify_subscription(
     gateway: &Arc<Gateway>,
     profile: Option<&str>,
-    session: Option<SessionClient>,
+    client: Option<IdentifiedClient>,
     context: &SubscriptionContext,
 ) {
     let filter: SubscriptionFilter = context.accepted().clone();
@@ -208,7 +208,7 @@ pub(super) async fn notify_subscription(
     let subscribe = async {
         for uri in filter.resource_subscriptions.iter().flatten() {
             let Ok(visible) = gateway.visible_in_session(profile) else { return };
-            if let Ok(located) = gateway.locate_resource(&visible, uri, session) {
+            if let Ok(located) = gateway.locate_resource(&visible, uri, client) {
                 // This future is dropped if the client disconnects, so `add` needs no signal that the request was
                 // abandoned.
                 let closed = std::future::pending();

@@ -21,8 +21,8 @@ use toolcrib_server::BodyPermit;
 use super::message_size::{limit_log, limit_progress};
 use super::shown_instructions::ShownInstructions;
 use crate::hidden_text::clean_value;
-use crate::session_servers::SessionClient;
 use crate::snapshot::SessionKind;
+use crate::unshared_servers::IdentifiedClient;
 use crate::upstream::{APPS_EXTENSION, RawRequest, severity};
 
 /// Keys of `_meta` that concern only the connection between two peers, so they are not forwarded.
@@ -64,14 +64,14 @@ pub(crate) type AnswerSender = oneshot::Sender<Result<Value, ErrorData>>;
 pub(crate) struct Client {
     /// Identifies the connection. All requests of one connection have the same id.
     pub(crate) id: u64,
-    /// Identifies the client across requests. If the client has a session, this is the connection's `id`. All other
-    /// clients with the same name in the same profile have the same group.
+    /// Identifies the client across requests. If the client has a stable id, this is that id. All other clients with
+    /// the same name in the same profile have the same group.
     pub(crate) group: u64,
     /// Whether the client uses the newer protocol, which has no handshake. Such a client can be asked questions only in
     /// the results of its requests.
     pub(crate) uses_newer_protocol: bool,
-    /// Whether all requests of the client have the same id, until it disconnects.
-    pub(crate) has_session: bool,
+    /// Whether `id` stays the same for all requests of the client until it disconnects.
+    pub(crate) has_stable_id: bool,
     pub(crate) abandoned: RequestAbandoned,
     pub(crate) meta: RequestMetaObject,
     capabilities: ClientCapabilities,
@@ -125,7 +125,7 @@ impl Client {
             // A client of the older protocol is identified by its connection.
             group: if uses_newer_protocol { group_id(&name, profile) } else { id },
             uses_newer_protocol,
-            has_session: false,
+            has_stable_id: false,
             abandoned: RequestAbandoned { request: context.ct.clone(), client },
             meta: context.meta.clone(),
             capabilities: context.client_capabilities().unwrap_or_default(),
@@ -149,7 +149,7 @@ impl Client {
             id,
             group: id,
             uses_newer_protocol: false,
-            has_session: true,
+            has_stable_id: true,
             abandoned: RequestAbandoned { request: gone, client: ClientDisconnected::default() },
             meta: RequestMetaObject::default(),
             capabilities: info.map(|info| info.capabilities.clone()).unwrap_or_default(),
@@ -173,13 +173,13 @@ impl Client {
         if self.uses_newer_protocol { SessionKind::Stateless } else { SessionKind::Stateful }
     }
 
-    /// Returns the client's session, if it has one.
-    pub(crate) fn session(&self) -> Option<SessionClient> {
-        let session = SessionClient { id: self.id, has_roots: self.has_roots() };
-        self.has_session.then_some(session)
+    /// Returns the client, if it can be told apart from other clients.
+    pub(crate) fn identified(&self) -> Option<IdentifiedClient> {
+        let client = IdentifiedClient { id: self.id, has_roots: self.has_roots() };
+        self.has_stable_id.then_some(client)
     }
 
-    /// Whether the client can tell servers its roots.
+    /// Whether the client supports roots.
     pub(crate) fn has_roots(&self) -> bool {
         self.capabilities.roots.is_some()
     }

@@ -60,7 +60,7 @@ impl Drop for SessionState {
             self.gateway.tasks.end_session(self.id);
             self.gateway.pending_inputs.end_session(self.id);
         }
-        self.gateway.hub().session_servers().end_client(self.id);
+        self.gateway.hub().unshared_servers().end_client(self.id);
     }
 }
 
@@ -107,11 +107,11 @@ impl ClientSession {
         let level = *self.state.log_level.lock();
         let SessionState { id, disconnected, connection, shown_instructions, .. } = &*self.state;
         let mut client = Client::of_request(*id, context, level, disconnected, self.profile());
-        client.has_session = *connection == ConnectionKind::Stream || !client.uses_newer_protocol;
-        if client.has_session {
+        client.has_stable_id = *connection == ConnectionKind::Stream || !client.uses_newer_protocol;
+        if client.has_stable_id {
             client.group = client.id;
         }
-        client.shown_instructions = client.has_session.then(|| Arc::clone(shown_instructions));
+        client.shown_instructions = client.has_stable_id.then(|| Arc::clone(shown_instructions));
         client
     }
 
@@ -164,7 +164,7 @@ impl ClientSession {
         context: &RequestContext<RoleServer>,
         decision: ListDecision,
     ) {
-        if !client.has_session {
+        if !client.has_stable_id {
             return;
         }
         self.state.logged_list.call_once(|| {
@@ -301,8 +301,8 @@ impl ClientSession {
         self.to_sdk_type::<T>(answer, list).map(R::from)
     }
 
-    /// Answers a request about a task over HTTP, where the SDK requires its own result types. `answer` is the answer or
-    /// the result of the call that has created the task.
+    /// Converts a server's answer to the SDK's types, which the SDK requires for tasks over HTTP. `answer` is the answer to
+    /// a request about a task, or the result of the call that created it.
     pub(super) fn to_task_type<T>(&self, answer: Value) -> Result<T, ErrorData>
     where
         T: DeserializeOwned + Serialize,

@@ -50,8 +50,8 @@ use toolcrib_server::metrics::Registry;
 use crate::config::{GatewayConfig, UnsupportedTasks};
 use crate::hidden_text::{LoggedOnce, class_names, clean_value, find_hidden, loggable_name};
 use crate::hub::Hub;
-use crate::session_servers::{SessionClient, TooManySessionServers};
 use crate::snapshot::{ClientView, ListHashes, SessionKind, Snapshot};
+use crate::unshared_servers::{IdentifiedClient, TooManyUnsharedServers};
 use crate::upstream::{CallPermit, HostEnvironment, Upstream};
 use crate::{ClientEnvironment, PoolClients, ServerPool};
 use client::Client;
@@ -82,7 +82,7 @@ impl std::fmt::Debug for Gateway {
 
 /// How often tasks, and calls that wait for a client's answer, are checked for expiry.
 const EXPIRY_CHECK: Duration = Duration::from_secs(30);
-/// How often a waiting request may be moved to another process of its server.
+/// Maximum number of times that a waiting request is moved to another process of its server.
 const MAX_PROCESS_CHANGES: usize = 4;
 
 async fn drop_expired(gateway: Weak<Gateway>) {
@@ -198,15 +198,15 @@ impl Gateway {
         self.visible_to(profile, session_kind).ok().map(|visible| visible.view.list_hashes)
     }
 
-    /// Returns a server, if the client may see it. `session` is the id of the client, if the client has a session.
+    /// Returns a server, if the client may see it. `client` is `None` if it cannot be told apart from other clients.
     fn visible_upstream(
         &self,
         visible: &VisibleSnapshot,
         name: &str,
-        session: Option<SessionClient>,
-    ) -> Option<Result<Arc<Upstream>, TooManySessionServers>> {
+        client: Option<IdentifiedClient>,
+    ) -> Option<Result<Arc<Upstream>, TooManyUnsharedServers>> {
         let can_see = visible.view.can_see_server(name);
-        can_see.then(|| self.hub.upstream_for(name, session)).flatten()
+        can_see.then(|| self.hub.upstream_for(name, client)).flatten()
     }
 
     /// Whether a client may use this operation of a server now.
@@ -268,13 +268,17 @@ impl Gateway {
         let mut upstream = Arc::clone(upstream);
         for _ in 0..MAX_PROCESS_CHANGES {
             let permit = ForwardedRequest::wait_for_permit(&upstream, operation, client).await?;
-            match self.hub.upstream_for(&upstream.name, client.session()) {
+            match self.hub.upstream_for(&upstream.name, client.identified()) {
                 Some(Ok(now)) if !Arc::ptr_eq(&now, &upstream) => upstream = now,
                 Some(Err(full)) => return Err(ForwardError::Failed(full.to_string())),
                 _ => return Ok((upstream, permit)),
             }
         }
-        Err(ForwardError::Failed(format!("`{}` is being reconfigured; try again", upstream.name)))
+        let problem = format!(
+            "`{}`: the process for this client changed too often while the request waited; try again",
+            upstream.name
+        );
+        Err(ForwardError::Failed(problem))
     }
 
     /// Forwards a request to a server, or continues an earlier request that waits for this client's answer.
@@ -322,8 +326,8 @@ impl Gateway {
                 }
                 ForwardOutcome::InputRequired(paused) => {
                     let PausedRequest { forwarded, requests, paused_for } = *paused;
-                    let session = client.session().map(|session| session.id);
-                    let owner = (session, profile.map(str::to_owned));
+                    let id = client.identified().map(|client| client.id);
+                    let owner = (id, profile.map(str::to_owned));
                     let state = self.pending_inputs.add(forwarded, paused_for, owner);
                     let state = state.map_err(|error| ForwardError::Failed(error.to_string()))?;
                     return Ok(forward_outcome::input_required(&requests, &state));

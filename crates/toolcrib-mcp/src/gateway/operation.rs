@@ -23,8 +23,9 @@ pub(crate) enum Operation {
     Tool {
         name: String,
         arguments: Option<RawArguments>,
-        /// Whether the tool's definition says that the tool runs only as a task. The older protocol has such tools.
-        requires_task: bool,
+        /// Whether a server of the older protocol must be asked to run the call as a task. False with
+        /// `unsupported_tasks = "reject"`.
+        must_run_as_task: bool,
     },
     /// Renders a prompt.
     Prompt { name: String, arguments: Option<JsonObject> },
@@ -32,7 +33,7 @@ pub(crate) enum Operation {
     Resource { uri: String },
     /// Completes an argument.
     Completion(Arc<CompleteRequestParams>),
-    /// Requests something about a task.
+    /// Sends `tasks/get`, `tasks/update` or `tasks/cancel`.
     Task(TaskRequest),
 }
 
@@ -81,7 +82,7 @@ impl Operation {
 
     /// Makes this operation's request ask a server of the older protocol for a task, if the tool requires that.
     pub(super) fn as_older_task(&self, mut request: ClientRequest) -> ClientRequest {
-        if matches!(self, Self::Tool { requires_task: true, .. })
+        if matches!(self, Self::Tool { must_run_as_task: true, .. })
             && let ClientRequest::CallToolRequest(call) = &mut request
         {
             call.extensions.insert(TaskParam);

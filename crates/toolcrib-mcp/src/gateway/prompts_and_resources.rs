@@ -7,14 +7,15 @@ use rmcp::model::{
     CompleteRequestParams, ErrorData, GetPromptRequestParams, ReadResourceRequestParams, Reference,
 };
 use serde_json::{Value, json};
+use toolcrib_core::is_app_uri;
 
 use super::client::Client;
 use super::forward_error::adapt_error;
 use super::operation::{Operation, RetryInputs};
 use super::protocol_result;
 use super::{Gateway, VisibleSnapshot};
-use crate::session_servers::{SessionClient, TooManySessionServers};
-use crate::snapshot::{ResourceOwner, is_app_uri, strip_uri_prefix};
+use crate::snapshot::{ResourceOwner, strip_uri_prefix};
+use crate::unshared_servers::{IdentifiedClient, TooManyUnsharedServers};
 use crate::upstream::Upstream;
 
 /// The server that has a resource, and the resource's URI on that server.
@@ -59,9 +60,10 @@ impl Gateway {
             .prompts
             .find(&params.name, |server| visible.view.can_see_server(server))
             .ok_or_else(missing)?;
-        let upstream =
-            self.visible_upstream(&visible, &entry.server, client.session()).ok_or_else(missing)?;
-        let upstream = upstream.map_err(|full| session_servers_error(&full))?;
+        let upstream = self
+            .visible_upstream(&visible, &entry.server, client.identified())
+            .ok_or_else(missing)?;
+        let upstream = upstream.map_err(|full| unshared_servers_error(&full))?;
         let operation =
             Operation::Prompt { name: entry.own_name.clone(), arguments: params.arguments };
         let inputs = RetryInputs { responses: params.input_responses, state: params.request_state };
@@ -78,7 +80,7 @@ impl Gateway {
     ) -> Result<Value, ErrorData> {
         let visible = self.visible_in_session(profile)?;
         let located = self
-            .locate_resource(&visible, &params.uri, client.session())
+            .locate_resource(&visible, &params.uri, client.identified())
             .map_err(|error| adapt_error(error, client.uses_newer_protocol))?;
         let ResourceLocation { upstream, uri } = located;
         let operation = Operation::Resource { uri: uri.clone() };
@@ -97,15 +99,15 @@ impl Gateway {
         &self,
         visible: &VisibleSnapshot,
         uri: &str,
-        session: Option<SessionClient>,
+        client: Option<IdentifiedClient>,
     ) -> Result<ResourceLocation, ErrorData> {
         let snapshot = &visible.snapshot;
         let can_see = |server: &str| visible.view.can_see_server(server);
         let location = |server: &str, own_uri: &str| {
             let upstream = self
-                .visible_upstream(visible, server, session)
+                .visible_upstream(visible, server, client)
                 .ok_or_else(|| protocol_result::resource_not_found(uri))?;
-            let upstream = upstream.map_err(|full| session_servers_error(&full))?;
+            let upstream = upstream.map_err(|full| unshared_servers_error(&full))?;
             Ok(ResourceLocation { upstream, uri: own_uri.to_owned() })
         };
         // The address of a user interface names no server, so the claims decide, even if a server lists it.
@@ -158,9 +160,10 @@ impl Gateway {
             Reference::Resource(resource) => resource.uri.clone_from(&entry.own_name),
             _ => {}
         }
-        let upstream =
-            self.visible_upstream(&visible, &entry.server, client.session()).ok_or_else(missing)?;
-        let upstream = upstream.map_err(|full| session_servers_error(&full))?;
+        let upstream = self
+            .visible_upstream(&visible, &entry.server, client.identified())
+            .ok_or_else(missing)?;
+        let upstream = upstream.map_err(|full| unshared_servers_error(&full))?;
         params.meta = None;
         let operation = Operation::Completion(Arc::new(params));
         let answer =
@@ -170,7 +173,7 @@ impl Gateway {
 }
 
 /// Returns the error for a client that cannot get its own process of a server.
-fn session_servers_error(full: &TooManySessionServers) -> ErrorData {
+fn unshared_servers_error(full: &TooManyUnsharedServers) -> ErrorData {
     ErrorData::internal_error(full.to_string(), None)
 }
 

@@ -25,9 +25,9 @@ use super::client_session::ClientSession;
 use super::prompts_and_resources::ResourceLocation;
 use super::subscriptions::{check_uri, check_uris};
 use super::{VisibleSnapshot, change_notifications, client_info_limit, supported_methods, tasks};
-use crate::session_servers::SessionClient;
 use crate::snapshot::ClientToolSearch;
 use crate::snapshot::SessionKind;
+use crate::unshared_servers::IdentifiedClient;
 use crate::upstream::{QueueFull, Upstream, UpstreamError, own_implementation, page_request};
 
 /// A session over stdio. Its results are sent as they are, without being converted to the SDK's types.
@@ -155,7 +155,8 @@ impl ServerHandler for ClientSession {
                 let Some(gateway) = gateway.upgrade() else { return false };
                 let visible = gateway.visible_in_session(profile.as_deref());
                 // A client with a process of its own does not use the one that others share.
-                let is_used = |it: &Upstream| it.id == id && !it.is_replaced_for(has_roots);
+                let is_used =
+                    |it: &Upstream| it.id == id && !it.client_needs_own_process(has_roots);
                 let is_known = gateway.hub().upstream(server).is_some_and(|it| is_used(&it));
                 is_known && visible.is_ok_and(|visible| visible.view.can_see_server(server))
             }
@@ -177,8 +178,8 @@ impl ServerHandler for ClientSession {
         ));
         if let Ok(VisibleSnapshot { view, .. }) = gateway.visible_in_session(self.profile()) {
             let can_see = |server: &str| view.can_see_server(server);
-            let client = SessionClient { id: self.state.id, has_roots };
-            gateway.hub().start_session_servers(client, can_see);
+            let client = IdentifiedClient { id: self.state.id, has_roots };
+            gateway.hub().start_unshared_servers(client, can_see);
         }
         if has_roots {
             // Servers that started before a client connected were told that there are no roots, so they must request
@@ -212,7 +213,7 @@ impl ServerHandler for ClientSession {
         let client = self.client(&context);
         let visible = self.state.gateway.visible_in_session(self.profile())?;
         let ResourceLocation { upstream, uri } =
-            self.state.gateway.locate_resource(&visible, &request.uri, client.session())?;
+            self.state.gateway.locate_resource(&visible, &request.uri, client.identified())?;
         let _queue_slot = upstream.enter_queue().map_err(|full| Self::queue_full_error(&full))?;
         let subscriptions = &self.state.subscriptions;
         let added =
@@ -228,7 +229,7 @@ impl ServerHandler for ClientSession {
         let client = self.client(&context);
         let visible = self.state.gateway.visible_in_session(self.profile())?;
         let ResourceLocation { upstream, uri } =
-            self.state.gateway.locate_resource(&visible, &request.uri, client.session())?;
+            self.state.gateway.locate_resource(&visible, &request.uri, client.identified())?;
         let _queue_slot = upstream.enter_queue().map_err(|full| Self::queue_full_error(&full))?;
         let removed =
             self.state.subscriptions.remove(&upstream, &uri, client.abandoned.cancelled()).await;
@@ -381,7 +382,7 @@ impl ServerHandler for ClientSession {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         client_info_limit::check(&context.request_context().meta)?;
         check_uris(context.requested().resource_subscriptions.as_deref().unwrap_or_default())?;
-        let session = self.client(context.request_context()).session();
+        let session = self.client(context.request_context()).identified();
         change_notifications::notify_subscription(
             &self.state.gateway,
             self.profile(),

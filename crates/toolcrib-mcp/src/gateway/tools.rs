@@ -120,7 +120,7 @@ impl Gateway {
         let server = tool.server().unwrap_or_default();
         let name = tool.declared_name().into_owned();
         let started = Instant::now();
-        let upstream = match self.visible_upstream(visible, server, client.session()) {
+        let upstream = match self.visible_upstream(visible, server, client.identified()) {
             Some(Ok(upstream)) => upstream,
             Some(Err(full)) => {
                 return Ok(tool_error(&format!("`{server}` is not available: {full}")));
@@ -142,8 +142,8 @@ impl Gateway {
             None => arguments,
         };
         let renamed_from = change.filter(|change| change.name.is_some()).map(|_| name.clone());
-        let requires_task = self.polls_tasks() && runs_only_as_task(tool);
-        let operation = Operation::Tool { name, arguments, requires_task };
+        let must_run_as_task = self.polls_tasks() && runs_only_as_task(tool);
+        let operation = Operation::Tool { name, arguments, must_run_as_task };
         let answer = self.forward(upstream, operation, client, inputs, profile).await;
         let outcome = match &answer {
             Ok(_) => "answered",

@@ -24,7 +24,7 @@ pub(crate) use client_tool_search::{ClientToolSearch, ListDecision};
 pub(crate) use client_view::{ClientView, ListHashes};
 pub(crate) use entry_list::{EntryKind, EntryList};
 pub(crate) use mcp_disclosure::{added_tools_hint, disclosure_warnings};
-pub(crate) use name_prefixes::{is_app_uri, strip_uri_prefix};
+pub(crate) use name_prefixes::strip_uri_prefix;
 pub(crate) use resource_owner::ResourceOwner;
 pub(crate) use tool_definitions::override_notes;
 
@@ -33,7 +33,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use toolcrib_core::policy::Glob;
-use toolcrib_core::{Catalog, Crib, IngestedTools, TokenCounter, ToolId};
+use toolcrib_core::{Catalog, Crib, IngestedTools, TokenCounter, ToolId, is_app_uri};
 
 use crate::config::{GatewayConfig, Server, ToolOverride};
 use crate::log_limit::LogLimit;
@@ -234,9 +234,7 @@ impl Snapshot {
             &self.templates,
             &includes,
         );
-        if owner != ResourceOwner::Unknown
-            || resource_owner::is_app(uri)
-            || !self.have_all_answered(&includes)
+        if owner != ResourceOwner::Unknown || is_app_uri(uri) || !self.have_all_answered(&includes)
         {
             return owner;
         }
@@ -274,10 +272,10 @@ impl Snapshot {
         let original = server.filter(|server| !server.config.tools.is_empty()).map(|server| {
             self.prefixes.tool_name(prefix(server), &tool.declared_name()).into_owned()
         });
-        let given = self
+        let new_name = self
             .tool_override(tool.server().unwrap_or_default(), &tool.declared_name())
             .and_then(|change| change.name.as_deref());
-        ToolNames::new(tool, original, given)
+        ToolNames::new(tool, original, new_name)
     }
 
     /// Whether a server has ever answered.

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use toolcrib_core::{IngestedTools, wire_name};
+use toolcrib_core::{IngestedTools, is_app_uri, wire_name};
 
 use super::SnapshotServer;
 use crate::config::ToolOverride;
@@ -68,13 +68,8 @@ impl Prefixes {
     }
 }
 
-/// Whether a URI is the address of a user interface (MCP Apps). Hosts look for this scheme, and find the address in the
-/// `_meta` of a tool, so these URIs have no prefix.
-pub(crate) fn is_app_uri(uri: &str) -> bool {
-    uri.starts_with("ui://")
-}
-
-/// Adds a server's prefix to one of its URIs.
+/// Adds a server's prefix to one of its URIs. The address of a user interface (MCP Apps) gets no prefix: hosts look for its
+/// scheme, and find the address in the `_meta` of a tool.
 pub(crate) fn prefixed_uri(prefix: &str, own_uri: &str) -> String {
     if prefix.is_empty() || is_app_uri(own_uri) {
         own_uri.to_owned()

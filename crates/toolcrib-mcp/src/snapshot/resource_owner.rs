@@ -19,11 +19,6 @@ use super::entry_list::EntryList;
 /// The scheme of the addresses of user interfaces.
 const APP_SCHEME: &str = "ui";
 
-/// Whether a URI is the address of a user interface.
-pub(super) fn is_app(uri: &str) -> bool {
-    scheme(uri).is_some_and(|scheme| scheme.eq_ignore_ascii_case(APP_SCHEME))
-}
-
 /// Which server a URI belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ResourceOwner {

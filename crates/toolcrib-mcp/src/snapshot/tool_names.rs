@@ -20,17 +20,13 @@ pub(crate) struct ToolNames<'a> {
     own_name: Cow<'a, str>,
     /// The name that clients would use without the config's changes, if the config changes any of the server's tools.
     original: Option<String>,
-    /// The name that the config gives the tool at its server.
-    given_name: Option<&'a str>,
+    /// The tool's new name from the config, without the prefix.
+    new_name: Option<&'a str>,
 }
 
 impl<'a> ToolNames<'a> {
-    pub(super) fn new(
-        tool: &'a Tool,
-        original: Option<String>,
-        given_name: Option<&'a str>,
-    ) -> Self {
-        Self { tool, own_name: tool.declared_name(), original, given_name }
+    pub(super) fn new(tool: &'a Tool, original: Option<String>, new_name: Option<&'a str>) -> Self {
+        Self { tool, own_name: tool.declared_name(), original, new_name }
     }
 
     /// Whether a pattern in `allow` matches the tool.
@@ -49,7 +45,7 @@ impl<'a> ToolNames<'a> {
         let server = self.tool.server().unwrap_or_default();
         self.are_allowed_by(glob)
             || self.matches_current(glob)
-            || self.given_name.is_some_and(|given| matches_own_or_full(glob, server, given))
+            || self.new_name.is_some_and(|name| matches_own_or_full(glob, server, name))
     }
 
     fn matches_current(&self, glob: &Glob) -> bool {

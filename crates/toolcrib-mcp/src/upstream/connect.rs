@@ -154,7 +154,7 @@ where
         active_calls: Arc::clone(&upstream.active_calls),
         id: upstream.id,
         owner: upstream.owner,
-        asked: Arc::clone(&upstream.asked),
+        questions: Arc::clone(&upstream.questions),
         demand: Arc::clone(&upstream.demand),
         knows_roots: Arc::clone(&knows_roots),
         shared: Arc::clone(&upstream.shared),

@@ -48,8 +48,8 @@ pub(crate) struct UsageSummary {
 pub(super) enum Need {
     /// The config says that it always runs.
     Eager,
-    /// Its lists are unknown.
-    ListsUnknown,
+    /// Its lists are unknown, or come from a run with another config.
+    ListsUnconfirmed,
     /// Clients subscribe to its resources.
     Subscriptions,
     /// A request uses it or waits for it.
@@ -151,14 +151,14 @@ impl Upstream {
         other_need.unwrap_or_else(|| self.demand.usage.lock().need(policy.idle))
     }
 
-    /// Returns when the server runs. A server of which each client gets its own process is started for all clients only
-    /// to fetch its lists, or by a request of a client without a session. A process that has learned the roots of one
-    /// client is stopped as soon as its requests have ended, so that the next one can be shared again.
+    /// Returns when this process runs. If every client has its own process, this one runs only to fetch the lists, or for
+    /// clients that cannot be told apart. If it has learned the roots of a client, it is stopped as soon as its requests
+    /// have ended, because a new process can be shared again.
     fn run_policy(&self) -> RunPolicy {
         let policy = self.config().run_policy(&self.name);
-        if self.is_unshareable() {
+        if self.knows_roots_of_a_client() {
             RunPolicy { start: StartPolicy::Lazy, idle: Some(Duration::ZERO), ..policy }
-        } else if self.is_replaced_for_all() {
+        } else if self.every_client_needs_own_process() {
             RunPolicy { start: StartPolicy::Lazy, ..policy }
         } else {
             policy
@@ -170,7 +170,7 @@ impl Upstream {
         if policy.start == StartPolicy::Eager {
             Some(Need::Eager)
         } else if !self.lists_confirmed.load(Ordering::Relaxed) {
-            Some(Need::ListsUnknown)
+            Some(Need::ListsUnconfirmed)
         } else if self.has_subscriptions() {
             Some(Need::Subscriptions)
         } else {
@@ -198,8 +198,9 @@ impl Upstream {
         }
     }
 
-    /// Disconnects requests from the server if nobody needs it. Returns whether the caller must now end the connection.
-    pub(super) fn take_if_idle(&self) -> bool {
+    /// Removes the connection if nobody needs the server, so that no request can use it. Returns whether the caller must
+    /// now close it.
+    pub(super) fn release_connection_if_idle(&self) -> bool {
         let policy = self.run_policy();
         if self.need_besides_use(&policy).is_some() {
             return false;

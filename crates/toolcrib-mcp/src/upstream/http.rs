@@ -53,8 +53,8 @@ pub(crate) struct TappedHttp {
     limit: usize,
     /// The earliest time at which opening a stream may cause another fetch of the lists.
     next_refetch: Arc<Mutex<Option<Instant>>>,
-    /// Whether the server rejected the handshake as servers do that offer only HTTP+SSE.
-    rejected_like_sse: Arc<AtomicBool>,
+    /// Whether the handshake was rejected with status 400, 404 or 405, so the server may offer only HTTP+SSE.
+    may_offer_only_sse: Arc<AtomicBool>,
 }
 
 /// Whether the SDK also needs the result of a request. It needs the tool list to know which parameters are sent as
@@ -77,12 +77,18 @@ fn is_sse_rejection(sent: &ClientJsonRpcMessage, status: StatusCode) -> bool {
 
 impl TappedHttp {
     pub(crate) fn new(client: reqwest::Client, tap: Arc<Tap>, limit: usize) -> Self {
-        Self { client, tap, limit, next_refetch: Arc::default(), rejected_like_sse: Arc::default() }
+        Self {
+            client,
+            tap,
+            limit,
+            next_refetch: Arc::default(),
+            may_offer_only_sse: Arc::default(),
+        }
     }
 
-    /// Returns a flag that is set when the server rejects the handshake as servers do that offer only HTTP+SSE.
-    pub(crate) fn rejected_like_sse(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.rejected_like_sse)
+    /// Returns a flag that is set when the handshake is rejected in such a way that the server may offer only HTTP+SSE.
+    pub(crate) fn may_offer_only_sse(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.may_offer_only_sse)
     }
 
     /// Makes the gateway fetch the lists again after the change stream was opened, because changes were not announced
@@ -174,7 +180,7 @@ impl TappedHttp {
         let response = request.send().await.map_err(without_url)?;
         let status = response.status();
         if is_sse_rejection(&message, status) {
-            self.rejected_like_sse.store(true, Ordering::Relaxed);
+            self.may_offer_only_sse.store(true, Ordering::Relaxed);
         }
         if let Some(error) = auth_challenge(&response) {
             return Err(error);

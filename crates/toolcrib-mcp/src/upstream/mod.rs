@@ -1,8 +1,8 @@
 //! One upstream server: its connection, its lists, and the requests to it.
 //!
 //! Each server has a task ([`restart`]) that waits until the server is needed ([`demand`]), connects, fetches the
-//! server's lists and waits until the connection ends, then connects again after a growing delay. Nothing else waits for that task, because the lists and the status can be
-//! read at any time.
+//! server's lists and waits until the connection ends, then connects again after a growing delay. Nothing else waits for
+//! that task, because the lists and the status can be read at any time.
 
 mod active_calls;
 mod answering_transport;
@@ -108,8 +108,8 @@ pub(crate) struct Upstream {
     lists: ArcSwapOption<ServerLists>,
     /// Whether `lists` come from a server with this config, in this run or an earlier one.
     lists_confirmed: AtomicBool,
-    /// What the server has ever asked its client without saying which call the question belongs to.
-    asked: Arc<Mutex<UnattributedQuestions>>,
+    /// The unattributed questions of the server so far.
+    questions: Arc<Mutex<UnattributedQuestions>>,
     /// Decides when `lists` is written to the state folder.
     pub(crate) write_throttle: WriteThrottle,
     /// Limits the log lines about this server.
@@ -161,7 +161,7 @@ pub(crate) struct UpstreamContext {
     pub(crate) client_environment: Arc<ClientEnvironment>,
     /// The lists that clients see until the server has answered.
     pub(crate) lists: Option<Arc<ServerLists>>,
-    /// Whether `lists` come from a server with the same expanded config. If not, the server is started to fetch them.
+    /// Whether `lists` come from a server with the same resolved config. If not, the server is started to fetch them.
     pub(crate) lists_confirmed: bool,
 }
 
@@ -175,11 +175,11 @@ impl Upstream {
     ) -> Arc<Self> {
         let UpstreamContext { id, owner, client_environment, lists, lists_confirmed } = context;
         let max_concurrent_calls = if config.parallel { shared.limits.server_calls } else { 1 };
-        let asked = lists.as_ref().map_or(UnattributedQuestions::None, |lists| lists.asked);
+        let questions = lists.as_ref().map_or(UnattributedQuestions::None, |lists| lists.questions);
         let upstream = Self {
             active_calls: Arc::default(),
             status: watch::Sender::new(ServerStatus::new(ServerPhase::Off)),
-            asked: Arc::new(Mutex::new(asked)),
+            questions: Arc::new(Mutex::new(questions)),
             lists: ArcSwapOption::from(lists),
             lists_confirmed: AtomicBool::new(lists_confirmed),
             write_throttle: WriteThrottle::default(),
@@ -241,26 +241,26 @@ impl Upstream {
 
     /// Decides which clients share a process of the server.
     pub(crate) fn share_policy(&self) -> SharePolicy {
-        self.config().share_policy(&self.name, *self.asked.lock())
+        self.config().share_policy(&self.name, *self.questions.lock())
     }
 
     /// Whether a client uses its own process instead of this one.
-    pub(crate) fn is_replaced_for(&self, client_has_roots: bool) -> bool {
+    pub(crate) fn client_needs_own_process(&self, client_has_roots: bool) -> bool {
         if self.owner.is_some() || !self.shared.has_many_clients {
             return false;
         }
-        self.share_policy().separates(client_has_roots) || self.is_unshareable()
+        self.share_policy().gives_own_process(client_has_roots) || self.knows_roots_of_a_client()
     }
 
     /// Whether every client uses its own process instead of this one, now and after the next start.
-    pub(crate) fn is_replaced_for_all(&self) -> bool {
+    pub(crate) fn every_client_needs_own_process(&self) -> bool {
         self.owner.is_none()
             && self.shared.has_many_clients
             && self.share_policy().sharing == ProcessSharing::NotShared
     }
 
     /// Whether the running process must not serve further clients, because it has learned the roots of one client.
-    fn is_unshareable(&self) -> bool {
+    fn knows_roots_of_a_client(&self) -> bool {
         self.owner.is_none()
             && self.shared.has_many_clients
             && self.share_policy().sharing == ProcessSharing::ClientsWithoutRoots
@@ -270,18 +270,18 @@ impl Upstream {
     /// Adds to the lists, which are saved, what the server has asked its client. Its next run then knows it from the
     /// start.
     pub(crate) fn save_asked_questions(&self) {
-        let asked = *self.asked.lock();
-        if let Some(lists) = self.lists().filter(|lists| lists.asked < asked) {
-            self.replace_lists(ServerLists { asked, ..(*lists).clone() });
+        let questions = *self.questions.lock();
+        if let Some(lists) = self.lists().filter(|lists| lists.questions < questions) {
+            self.replace_lists(ServerLists { questions, ..(*lists).clone() });
         }
     }
 
     /// Replaces the lists with those of a client's own process of the same server.
     pub(crate) fn take_lists(&self, own: &Self) {
-        let asked = *own.asked.lock();
+        let questions = *own.questions.lock();
         {
-            let mut known = self.asked.lock();
-            *known = asked.max(*known);
+            let mut known = self.questions.lock();
+            *known = questions.max(*known);
         }
         if let Some(lists) = own.lists().filter(|lists| self.lists().as_ref() != Some(lists)) {
             self.replace_lists((*lists).clone());

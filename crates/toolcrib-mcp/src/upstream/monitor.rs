@@ -47,7 +47,7 @@ impl Upstream {
     ) -> Result<(), UpstreamError> {
         let timeout = seconds(self.config().call_timeout);
         let mut lists = ServerLists::fetch(connection, &self.shared.limits, timeout).await?;
-        lists.asked = *self.asked.lock();
+        lists.questions = *self.questions.lock();
         let before = self.status().notes;
         for note in lists.notes.iter().filter(|note| !before.contains(note)) {
             self.warn(note);
@@ -90,7 +90,7 @@ impl Upstream {
                 failure = connection.wardens_lost() => return failure.into(),
                 () = self.demand.changed() => {}
                 () = self.restart.notified() => return ConnectionEnd::Restart,
-                () = sleep_until(idle_at) => if self.take_if_idle() {
+                () = sleep_until(idle_at) => if self.release_connection_if_idle() {
                     return ConnectionEnd::Idle;
                 },
                 () = handle.tap.lists_changed() => debounce.changed(Instant::now()),

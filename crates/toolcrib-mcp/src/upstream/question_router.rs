@@ -20,8 +20,8 @@ pub(crate) struct QuestionRouter {
     pub(crate) id: u64,
     /// The client whose own process the server is, if clients do not share it.
     pub(crate) owner: Option<u64>,
-    /// What the server has ever asked without saying which call the question belongs to.
-    pub(crate) asked: Arc<Mutex<UnattributedQuestions>>,
+    /// The unattributed questions of the server so far.
+    pub(crate) questions: Arc<Mutex<UnattributedQuestions>>,
     pub(crate) demand: Arc<Demand>,
     /// Set when the server learns the roots of a client on this connection.
     pub(crate) knows_roots: Arc<AtomicBool>,
@@ -53,10 +53,10 @@ impl QuestionRouter {
     fn record_question(&self, asks_for_roots: bool) {
         let question =
             if asks_for_roots { UnattributedQuestions::Roots } else { UnattributedQuestions::Any };
-        let mut asked = self.asked.lock();
-        if *asked < question {
-            *asked = question;
-            drop(asked);
+        let mut questions = self.questions.lock();
+        if *questions < question {
+            *questions = question;
+            drop(questions);
             self.shared.notify_view_changed();
         }
     }

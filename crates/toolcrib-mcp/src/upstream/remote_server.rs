@@ -48,7 +48,7 @@ pub(super) struct RemoteServer<'a> {
 /// Why a connection over Streamable HTTP failed.
 struct StreamableFailure {
     failure: ConnectionFailure,
-    /// Whether the server rejected the handshake as servers do that offer only HTTP+SSE.
+    /// Whether the handshake was rejected with status 400, 404 or 405, so the server may offer only HTTP+SSE.
     may_offer_sse: bool,
 }
 
@@ -127,7 +127,7 @@ impl RemoteServer<'_> {
         let (tap, accepted) = self.new_tap();
         let http =
             TappedHttp::new(http_client().map_err(failed)?, Arc::clone(&tap), limits.message_bytes);
-        let rejected_like_sse = http.rejected_like_sse();
+        let may_offer_only_sse = http.may_offer_only_sse();
         let client = self.signed_in(http).await.map_err(failed)?;
         let transport = StreamableHttpClientTransport::with_client(client, config);
         let started = (Arc::clone(&tap), accepted);
@@ -137,7 +137,7 @@ impl RemoteServer<'_> {
             }
             Err(error) => Err(StreamableFailure {
                 failure: self.failure(&tap, &error, || handshake_error(&error)),
-                may_offer_sse: rejected_like_sse.load(Ordering::Relaxed),
+                may_offer_sse: may_offer_only_sse.load(Ordering::Relaxed),
             }),
         }
     }

@@ -117,7 +117,7 @@ impl Upstream {
         self.connection.store(Some(Arc::new(handle.clone())));
         self.set_status(|status| status.set_connected(era, began.elapsed(), &handle.server_info));
         // A process that was started only for its lists is not kept for the idle time.
-        if !self.is_replaced_for_all() {
+        if !self.every_client_needs_own_process() {
             self.demand.touch();
         }
         let failure = match self.monitor_until_closed(&mut connection).await {

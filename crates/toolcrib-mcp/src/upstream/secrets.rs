@@ -29,7 +29,7 @@ impl Secrets {
             }
             _ => Vec::new(),
         };
-        let defaults = server.tool_defaults().flat_map(ToolDefault::secret_texts);
+        let defaults = server.tool_defaults().flat_map(ToolDefault::secret_strings);
         secrets.extend(defaults.map(Secret::from));
         // A server may write the key of `Bearer KEY` or `--key=KEY` without the text before it, so the key alone is
         // also masked.

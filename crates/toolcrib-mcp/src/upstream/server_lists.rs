@@ -29,9 +29,9 @@ pub(crate) struct ServerLists {
     /// Notes about what was left out of the lists, and why.
     #[serde(default)]
     pub(crate) notes: Vec<String>,
-    /// What the server has ever asked its client without saying which call the question belongs to.
-    #[serde(default)]
-    pub(crate) asked: UnattributedQuestions,
+    /// The unattributed questions of the server so far.
+    #[serde(default, rename = "asked")]
+    pub(crate) questions: UnattributedQuestions,
     /// The server's instructions for the use of its tools, cleaned and cut. Empty if it has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) instructions: String,
@@ -123,8 +123,8 @@ impl ServerLists {
             templates = fetcher.fetch_optional(ListKind::Templates).await?;
         }
         let instructions = stored_instructions(connection.server_info.instructions.as_deref());
-        let asked = UnattributedQuestions::None;
-        Ok(Self { tools, prompts, resources, templates, notes, asked, instructions })
+        let questions = UnattributedQuestions::None;
+        Ok(Self { tools, prompts, resources, templates, notes, questions, instructions })
     }
 
     /// Returns the server's instructions, if it has any.

@@ -283,7 +283,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "[servers.a]\ncommand = 'x'\n[servers.a.tools.t]\ndefaults = { a = 2026-01-01, b = nan }",
-        "`servers.a.tools.t.defaults.a` cannot be written as JSON at line 4, column 14",
+        "`servers.a.tools.t.defaults.a` has no JSON equivalent at line 4, column 14",
     ),
     ("[servers.a]\ncommand = 5", "invalid type: integer, expected a string at line 2, column 11"),
     ("[servers.a]\ncommand = 'x'\n[servers.a]", "duplicate key at line 3, column 10"),
@@ -302,7 +302,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "[servers.s]\ncommand = 'x'\nidle = 'soon'",
-        "expected a time such as \"15m\", \"90s\" or \"2h\", or \"never\" at line 3, column 8",
+        "expected a duration such as \"15m\", \"90s\" or \"2h\", or \"never\" at line 3, column 8",
     ),
     (
         "[servers.s]\ncommand = 'x'\nstart = 'eager'\nidle = 60",

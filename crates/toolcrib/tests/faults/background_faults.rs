@@ -1,4 +1,5 @@
-//! Tests of a background gateway that crashes, hangs or cannot be used, and tests of how it ends.
+//! Tests of a background gateway that crashes, hangs or cannot be used, and tests of how it ends. The durations that they
+//! print are in docs/gateway.md.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
@@ -27,7 +28,6 @@ fn socket(environment: &TestEnvironment) -> PathBuf {
     sockets.next().expect("a socket")
 }
 
-/// The figures of this test are in docs/gateway.md.
 #[test]
 fn a_killed_background_gateway_is_replaced_and_each_open_call_gets_an_answer() {
     let environment =
@@ -119,13 +119,16 @@ fn a_server_that_is_killed_while_it_starts_fails_only_that_call() {
     let starts = count(&log, "start");
     let first = one.begin("shop__echo", json!({"n": 1}));
     until_true("the call starts the server", || count(&log, "start") == starts + 1);
+    let began = Instant::now();
     signal(last_start(&log).unwrap(), "-KILL");
     let answer = first.end();
+    print_duration("the call that started a killed server gets an error", began.elapsed());
     let text = answer["content"][0]["text"].as_str().unwrap_or_default().to_owned();
     assert!(text.contains("killed by signal 9"), "{answer}");
     until_true("a call of another client is answered", || {
         echo(&two, &json!({"n": 2})) == json!({"n": 2})
     });
+    print_duration("another client has called the killed server", began.elapsed());
 }
 
 #[test]
@@ -156,12 +159,15 @@ fn a_background_gateway_that_hangs_is_noticed_during_a_call_and_can_be_stopped()
     let calls = [(); 3].map(|()| peer.begin("shop__hang", json!({})));
     until_true("the calls arrive", || count(&environment.log("shop"), "call hang") == 3);
     let gateway = environment.background_pid();
+    let began = Instant::now();
     signal(gateway, "-STOP");
     for call in &calls {
         let answer = call.end().to_string();
         assert!(answer.contains("may or may not have been executed"), "{answer}");
     }
+    print_duration("open calls answered after the background gateway hangs", began.elapsed());
     assert_eq!(echo(&peer, &json!({"n": 1})), json!({"n": 1}));
+    print_duration("the client has a gateway of its own", began.elapsed());
     let log = environment.stderr();
     assert!(log.contains("the background gateway does not respond; `toolcrib stop` ends it"));
     assert!(log.contains("servers of its own"), "{log}");
@@ -188,6 +194,12 @@ fn a_stopped_background_gateway_is_started_again_by_the_next_request() {
         TestEnvironment::new("stop").faulty("shop", &["--hang", "hang"]).background("1m");
     let peer = environment.shared(Era::Older);
     peer.ready("shop__echo");
+    // A client of the newer protocol has a subscription that stays open.
+    let subscriber = environment.shared(Era::Newer);
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    let subscription = subscriber.start("subscriptions/listen", wanted);
+    let acknowledged = "notifications/subscriptions/acknowledged";
+    subscriber.wait_for_message(acknowledged).expect("an acknowledgement");
     let hanging = peer.begin("shop__hang", json!({}));
     until_true("the call arrives", || count(&environment.log("shop"), "call hang") == 1);
     let server = last_start(&environment.log("shop")).unwrap();
@@ -196,12 +208,16 @@ fn a_stopped_background_gateway_is_started_again_by_the_next_request() {
     let text = hanging.end().to_string();
     assert!(text.contains("executed"), "{text}");
     until_true("the server ends", || !is_alive(server));
+    let waits = "the background gateway was stopped; the next request starts it again";
+    until_true("both clients wait", || environment.stderr().matches(waits).count() == 2);
     assert!(
         environment.background_status().is_none(),
         "an idle client does not start a background gateway"
     );
     assert_eq!(echo(&peer, &json!({"n": 1})), json!({"n": 1}));
     assert!(environment.background_status().is_some());
+    assert_eq!(echo(&subscriber, &json!({"n": 2})), json!({"n": 2}));
+    drop(subscription);
     let nothing = TestEnvironment::new("stop-nothing");
     assert_eq!(nothing.toolcrib(&["stop"]).status().unwrap().code(), Some(1));
 }
@@ -233,8 +249,10 @@ fn without_a_usable_socket_a_client_gets_servers_of_its_own() {
         .with("[gateway]\nbackground_wait = 0.3\nbackground_idle = '1m'");
     let served = |reason: &str| {
         let before = environment.stderr().len();
+        let began = Instant::now();
         let peer = environment.shared(Era::Older);
         peer.ready("shop__echo");
+        print_duration(&format!("first call, if the socket {reason}"), began.elapsed());
         let log = environment.stderr()[before..].to_owned();
         assert!(log.contains("servers of its own"), "{reason}: {log}");
         assert!(log.contains(reason), "{reason}: {log}");
@@ -282,8 +300,10 @@ fn on_a_disk_that_cannot_be_written_a_client_gets_servers_of_its_own() {
     let environment = TestEnvironment::new("read-only").faulty("shop", &[]).background("1m");
     let mut command = environment.toolcrib(&["mcp"]);
     command.env("XDG_STATE_HOME", "/proc/toolcrib-test");
+    let began = Instant::now();
     let peer = RawClient::stdio(command, Era::Older);
     peer.ready("shop__echo");
+    print_duration("first call, if the disk cannot be written", began.elapsed());
     assert!(environment.stderr().contains("servers of its own"), "{}", environment.stderr());
 }
 
@@ -345,8 +365,10 @@ fn a_stale_socket_is_replaced() {
     until_true("it is gone", || !is_alive(killed));
     assert!(socket(&environment).exists());
     assert!(environment.background_status().is_none());
+    let began = Instant::now();
     let peer = environment.shared(Era::Older);
     peer.ready("shop__echo");
+    print_duration("first call, if the socket is stale", began.elapsed());
     assert_ne!(environment.background_pid(), killed);
     assert!(!environment.stderr().contains("servers of its own"));
 }

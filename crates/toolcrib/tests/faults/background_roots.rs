@@ -8,8 +8,7 @@ use crate::probe::{count, until, until_true};
 use crate::raw_client::{ERAS, Era, RawClient};
 
 /// What `toolcrib ps --json` reports about a server that asks for roots.
-const SHARING: &str =
-    "one process for each client that has roots, and one for all others (it asks for roots)";
+const SHARING: &str = "one process for each client that has roots, and one for all others (it asks for roots without saying for which call)";
 
 fn environment(name: &str) -> TestEnvironment {
     TestEnvironment::new(name).faulty("files", &["--asks-for-roots"]).background("1m")

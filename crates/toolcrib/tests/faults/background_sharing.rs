@@ -117,7 +117,8 @@ fn a_server_that_asks_gets_a_process_for_each_client() {
             assert_eq!(answer["structuredContent"]["result"]["content"]["word"], word, "{answer}");
         }
         let found = processes(&environment, "nosy");
-        let reason = "one process for each client (it asks its client questions)";
+        let reason =
+            "one process for each client (it asks questions without saying for which call)";
         assert!(found.iter().all(|server| server["sharing"] == reason), "{found:?}");
     }
     // The next background gateway knows this from the start.

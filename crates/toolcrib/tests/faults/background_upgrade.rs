@@ -2,10 +2,12 @@
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use serde_json::json;
 
 use crate::environment::TestEnvironment;
+use crate::print_duration;
 use crate::probe::{count, is_alive, until_true};
 use crate::raw_client::{Era, RawClient};
 
@@ -34,8 +36,10 @@ fn an_update_interrupts_no_call() {
         .env("HOME", &environment.folder)
         .env("XDG_STATE_HOME", environment.folder.join("state"));
     command.stderr(Stdio::null());
+    let began = Instant::now();
     let new = RawClient::stdio(command, Era::Older);
     new.ready("shop__echo");
+    print_duration("first call of a client of the new build", began.elapsed());
 
     for (n, call) in &calls {
         assert_eq!(call.end()["structuredContent"], json!({"n": n}));

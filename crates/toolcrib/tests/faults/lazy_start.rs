@@ -206,17 +206,22 @@ fn doctor_starts_every_server_and_reports_when_the_gateway_runs_it() {
             rows,
             [
                 ["always", "up", "always connected (configured with `start`)", shared],
-                ["files", "up", "started when needed, stopped after 15 min (default)", shared],
+                [
+                    "files",
+                    "up",
+                    "started when needed, stopped when idle for 15 min (default)",
+                    shared
+                ],
                 [
                     "my-browser",
                     "up",
-                    "started when needed, not stopped when idle (`browser` in its name: it keeps state between calls)",
-                    "one process for each client (`browser` in its name: it keeps state between calls)",
+                    "started when needed, not stopped when idle (`browser` in its name, package or host, so it probably keeps state between calls)",
+                    "one process for each client (`browser` in its name, package or host, so it probably keeps state between calls)",
                 ],
                 [
                     "quick",
                     "up",
-                    "started when needed, stopped after 90 s (configured with `idle`)",
+                    "started when needed, stopped when idle for 90 s (configured with `idle`)",
                     shared,
                 ],
             ]

@@ -70,7 +70,7 @@ fn check(environment: &TestEnvironment, peer: &RawClient, era: Era) {
                 assert_eq!(answer["isError"], true, "{era:?} {answer}");
                 let refusal: Value = serde_json::from_str(text(&answer)).unwrap();
                 assert_eq!(refusal["error"], "wrong_call_tool", "{refusal}");
-                assert_eq!(refusal["hint"], format!("send the same input to {right}"));
+                assert_eq!(refusal["hint"], format!("call {right} with the same input"));
             }
         }
         assert_eq!(calls(), before, "{name} was not sent");

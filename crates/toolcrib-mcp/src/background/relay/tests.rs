@@ -173,11 +173,25 @@ fn a_request_that_was_not_completely_sent_is_sent_again_in_full() {
     assert_eq!(relay.gateway_lost(), [""; 0], "it was not executed, so it gets no error");
 }
 
+/// After the user has stopped the gateway, the relay connects to the next one when a request needs it. A subscription
+/// needs none.
+#[test]
+fn only_a_request_that_needs_an_answer_needs_the_next_gateway() {
+    let mut relay = after_handshake();
+    assert!(!relay.can_wait(), "the gateway was not told to stop");
+    from_gateway(&mut relay, notification(STOPPING));
+    assert!(relay.can_wait());
+    from_client(&mut relay, request(1, "subscriptions/listen", &json!({"notifications": {}})));
+    assert!(relay.can_wait());
+    from_client(&mut relay, request(2, "tools/list", &json!({})));
+    assert!(!relay.can_wait());
+}
+
 #[test]
 fn messages_to_the_relay_itself_do_not_reach_the_client() {
     let mut relay = after_handshake();
     assert_eq!(from_gateway(&mut relay, notification(STOPPING)), None);
-    assert!(relay.is_stopping());
+    assert!(relay.can_wait());
     let ended = json!({"jsonrpc": "2.0", "method": ENDED, "params": {"reason": "why"}});
     assert_eq!(from_gateway(&mut relay, ended.to_string()), None);
     assert_eq!(relay.end_reason().as_deref(), Some("why"));

@@ -71,7 +71,7 @@ impl TaskRequest {
     }
 }
 
-/// Returns a task that the SDK can parse, with the id and the lifetime of a task that it cannot parse.
+/// Returns a placeholder that the SDK can parse, with the id and the TTL of a task that it cannot parse.
 pub(super) fn empty_task(task: &Value) -> Value {
     json!({
         "resultType": task.get("resultType"),
@@ -153,10 +153,10 @@ impl Gateway {
         let owner = TaskOwner::new(client, profile);
         let target = Some(&id).filter(|id| id.len() <= MAX_ID_BYTES);
         let target = target.and_then(|id| self.tasks.find(id, &owner)).ok_or_else(unknown_task)?;
-        let tool = Operation::Tool { name: target.tool, arguments: None, requires_task: false };
+        let tool = Operation::Tool { name: target.tool, arguments: None, must_run_as_task: false };
         let visible = self.visible_to(profile, client.session_kind())?;
         let is_visible = self.is_allowed(profile, &target.server, &tool);
-        let upstream = match self.visible_upstream(&visible, &target.server, client.session()) {
+        let upstream = match self.visible_upstream(&visible, &target.server, client.identified()) {
             Some(Ok(upstream)) if is_visible => upstream,
             _ => return Err(unknown_task()),
         };

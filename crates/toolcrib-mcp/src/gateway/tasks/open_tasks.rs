@@ -37,7 +37,7 @@ enum OwnerId {
 
 impl TaskOwner {
     pub(in crate::gateway) fn new(client: &Client, profile: Option<&str>) -> Self {
-        let id = client.session().map(|session| OwnerId::Session(session.id));
+        let id = client.identified().map(|client| OwnerId::Session(client.id));
         let id = id.unwrap_or(OwnerId::Group(client.group));
         Self { id, profile: profile.map(str::to_owned) }
     }
@@ -170,7 +170,8 @@ impl OpenTasks {
         }
         let expired: Vec<_> = self.lock().extract_if(|_, task| task.expires_at <= now).collect();
         for (_, mut expired) in expired {
-            // The server has its own copy of the task, and drops that by the same rule.
+            // The server's own TTL has passed, so the server has dropped the task, too. Only a task that reaches `MAX_TTL`
+            // is cancelled.
             if expired.expires_at < expired.created_at + MAX_TTL {
                 expired.task.set_over();
             }

@@ -1,4 +1,5 @@
-//! Waits for a task on behalf of a client that does not support tasks.
+//! Waits for a task that is not passed on to its client: the client does not support tasks, the task is in the older form,
+//! or too many tasks are stored.
 //!
 //! This is a state machine without I/O: [`super::super::forwarded_request`] sends the requests and passes on the
 //! answers.

@@ -53,7 +53,7 @@ struct ServerReport {
     /// When the gateway runs the server, and why. `doctor` itself starts every server.
     #[serde(skip_serializing_if = "Option::is_none")]
     runs: Option<String>,
-    /// Who uses one process of the server, and why.
+    /// Which clients share a process of the server, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     shares: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

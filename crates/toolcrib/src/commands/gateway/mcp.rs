@@ -40,7 +40,7 @@ pub(crate) fn run(args: &McpArgs, _output: &mut Output) -> Result<bool, Failure>
                     tracing::info!(log = %log.display(), "joined the background gateway");
                     return relay(args, &config, &background, stream, stop).await;
                 }
-                Err(error) => log_private(&error),
+                Err(error) => log_why_own_gateway(&error),
             }
         }
         serve_privately(args, config, stop).await
@@ -59,14 +59,17 @@ fn background_gateway(args: &McpArgs, config: &LoadedConfig) -> Option<Backgroun
     Some(BackgroundGateway::new(&state, location, args, wait))
 }
 
-pub(super) fn log_private(error: &JoinError) {
+pub(super) fn log_why_own_gateway(error: &JoinError) {
     tracing::warn!(
         "this client gets servers of its own, because the background gateway cannot be used: {error}"
     );
 }
 
 /// Starts a gateway in this process that reloads its config.
-pub(super) fn start_private(args: &McpArgs, config: LoadedConfig) -> Result<Arc<Gateway>, Failure> {
+pub(super) fn start_own_gateway(
+    args: &McpArgs,
+    config: LoadedConfig,
+) -> Result<Arc<Gateway>, Failure> {
     let named = args.vectors.embedding_model.as_deref();
     let config = config.with_vectors(named, None)?;
     let file = config.location.clone().map(watch::WatchedFile::new);
@@ -86,7 +89,7 @@ async fn serve_privately(
     config: LoadedConfig,
     stop: CancellationToken,
 ) -> Result<bool, Failure> {
-    let gateway = start_private(args, config)?;
+    let gateway = start_own_gateway(args, config)?;
     let served = serve::stdio(&gateway, args.profile.clone(), stop).await;
     gateway.stop(SHUTDOWN_TIMEOUT).await;
     served.map(|()| true).map_err(|error| gateway_failure(&error, error.hint()))

@@ -46,7 +46,7 @@ pub(crate) fn list(args: &PsArgs, output: &mut Output) -> Result<bool, Failure> 
     if output.is_json() {
         output.document(&statuses)?;
     } else if statuses.is_empty() && unresponsive.is_empty() {
-        print_nothing_runs();
+        print_nothing_runs(args.config.as_deref());
     } else {
         for (index, status) in statuses.iter().enumerate() {
             if index > 0 {
@@ -82,7 +82,7 @@ pub(crate) fn stop(args: &StopArgs, output: &mut Output) -> Result<bool, Failure
         }
         Ok(outcomes)
     })?;
-    report(&outcomes, "background gateway", output)
+    report(&outcomes, "background gateway", args.config.as_deref(), output)
 }
 
 /// `toolcrib restart SERVER`. Returns false if no background gateway was running, or if one of them did not answer or does
@@ -110,7 +110,7 @@ pub(crate) fn restart(args: &RestartArgs, output: &mut Output) -> Result<bool, F
         }
         Ok(outcomes)
     })?;
-    report(&outcomes, "background gateway", output)
+    report(&outcomes, "background gateway", args.config.as_deref(), output)
 }
 
 /// Finds the background gateways of the user. `config` restricts them to one config file.
@@ -182,11 +182,16 @@ async fn wait_for_end(socket: &BackgroundSocket) -> String {
 }
 
 /// Prints what happened. Returns whether everything succeeded.
-fn report(outcomes: &[Outcome], what: &str, output: &mut Output) -> Result<bool, Failure> {
+fn report(
+    outcomes: &[Outcome],
+    what: &str,
+    config: Option<&Path>,
+    output: &mut Output,
+) -> Result<bool, Failure> {
     if output.is_json() {
         output.document(&outcomes)?;
     } else if outcomes.is_empty() {
-        print_nothing_runs();
+        print_nothing_runs(config);
     } else {
         for Outcome { pid, done, problem } in outcomes {
             let pid = pid.map(|pid| format!(" {pid}")).unwrap_or_default();
@@ -202,10 +207,12 @@ fn report(outcomes: &[Outcome], what: &str, output: &mut Output) -> Result<bool,
     Ok(!outcomes.is_empty() && outcomes.iter().all(|outcome| outcome.done.is_some()))
 }
 
-fn print_nothing_runs() {
-    print_stderr(
-        "no background gateway is running; `toolcrib mcp` starts one when a client needs it",
-    );
+/// `config` is the config file that was named on the command line.
+fn print_nothing_runs(config: Option<&Path>) {
+    let of_config = config.map(|path| format!(" for `{}`", path.display())).unwrap_or_default();
+    print_stderr(&format!(
+        "no background gateway is running{of_config}; `toolcrib mcp` starts one when a client needs it"
+    ));
 }
 
 fn print(status: &BackgroundStatus, output: &mut Output) -> Result<(), Failure> {

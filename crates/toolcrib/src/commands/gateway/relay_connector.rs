@@ -11,7 +11,7 @@ use toolcrib_mcp::{Gateway, serve};
 
 use super::SHUTDOWN_TIMEOUT;
 use super::background::BackgroundGateway;
-use super::mcp::{log_private, start_private};
+use super::mcp::{log_why_own_gateway, start_own_gateway};
 use crate::args::McpArgs;
 use crate::config::location::Location;
 use crate::config::network::load;
@@ -69,9 +69,9 @@ impl<'a> RelayConnector<'a> {
 
     /// Starts a gateway in this process, with the config as it is now. Errors are only logged, because the client is
     /// already being served.
-    fn start_private(&mut self) -> Option<GatewayStream> {
+    fn start_own_gateway(&mut self) -> Option<GatewayStream> {
         let loaded = load(self.location, &self.args.overrides);
-        let started = loaded.and_then(|config| start_private(self.args, config));
+        let started = loaded.and_then(|config| start_own_gateway(self.args, config));
         let gateway = started
             .inspect_err(|failure| tracing::error!(hint = failure.hint(), "{failure}"))
             .ok()?;
@@ -99,15 +99,15 @@ impl GatewayConnector for &mut RelayConnector<'_> {
                     tracing::info!("joined the background gateway again");
                     return Some(stream);
                 }
-                Err(error) => log_private(&error),
+                Err(error) => log_why_own_gateway(&error),
             }
         } else {
             tracing::warn!(
-                "this client gets servers of its own, because the background gateway has ended {} times in a row",
+                "this client gets servers of its own, because the last {} connections to the background gateway ended within 5 s",
                 self.quick_ends
             );
         }
-        self.start_private()
+        self.start_own_gateway()
     }
 
     /// A gateway in this process always responds.

@@ -90,7 +90,7 @@ pub(super) struct ConfigWatch {
     pub(super) file: Option<WatchedFile>,
     /// The overrides and the vector table from the command line, which apply to every reloaded config.
     pub(super) command_line: (Overrides, Option<PathBuf>),
-    /// The working folder of the clients.
+    /// The working folder of the client that the gateway was started for.
     pub(super) folder: PathBuf,
 }
 

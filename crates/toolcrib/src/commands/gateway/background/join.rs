@@ -38,20 +38,20 @@ pub(in super::super) enum JoinError {
     /// No answer arrived in time.
     #[error("the background gateway did not answer within {} s; its log is `{}`", wait.as_secs_f64(), log.display())]
     TimedOut {
-        /// The time that it had.
+        /// How long the client waited.
         wait: Duration,
         /// Its log.
         log: PathBuf,
     },
     /// It does not serve this client.
-    #[error("the background gateway refused: {0}")]
+    #[error("the background gateway cannot serve this client: {0}")]
     Rejected(String),
     /// It could not be started.
     #[error("the background gateway cannot be started: {0}")]
     Start(io::Error),
 }
 
-/// What came of one attempt to connect.
+/// The outcome of one attempt to connect.
 enum Attempt {
     Serving(GatewayStream),
     /// Nobody listens on the socket.

@@ -42,7 +42,7 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_CHECK: Duration = Duration::from_millis(250);
 /// How long clients may take to receive their last messages when the background gateway stops.
 const LAST_MESSAGES_TIMEOUT: Duration = Duration::from_secs(3);
-/// How often to try again to get the lock of the socket.
+/// Maximum number of attempts to get the lock of the socket before the last one.
 const LOCK_ATTEMPTS: u32 = 20;
 /// How long to wait for the lock of the socket before the next attempt.
 const LOCK_RETRY: Duration = Duration::from_millis(20);
@@ -143,7 +143,7 @@ impl Background {
     async fn run(self: Arc<Self>, listening: ListeningSocket) {
         tokio::select! {
             () = self.accept(&listening) => {}
-            () = self.until_unneeded() => tracing::info!("no client is left"),
+            () = self.until_unneeded() => tracing::info!("the background gateway is no longer needed and stops"),
             () = self.stop.cancelled() => {}
         }
         // From now on, clients start another background gateway.
@@ -166,7 +166,7 @@ impl Background {
                     });
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a connection cannot be accepted");
+                    tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_RETRY).await;
                 }
             }
@@ -190,7 +190,7 @@ impl Background {
             let is_waiting = is_first && !at_once && !has_waited_for_first_client(self.started);
             if !is_any_left && !is_waiting && self.clients.lock().is_empty() {
                 if was_any_stopped {
-                    tracing::info!("the last gateway was unused and is stopped");
+                    tracing::info!("no client was connected for `background_idle`");
                 }
                 return;
             }
@@ -253,7 +253,7 @@ impl Background {
         let served = tokio::select! {
             served = &mut serving => served,
             () = must_leave.cancelled() => {
-                tracing::info!(pid = hello.pid, "the config now means other servers for this client; it reconnects");
+                tracing::info!(pid = hello.pid, "with the changed config, this client needs different servers; disconnecting it, so that it reconnects");
                 ended.cancel();
                 serving.await
             }

@@ -1,4 +1,4 @@
-//! The processes that belong to one client each.
+//! The unshared processes of servers: each of them belongs to one client.
 //!
 //! Some servers cannot be shared, see [`crate::config::SharePolicy`]. Each client that uses such a server gets its own
 //! process, which ends when the client disconnects.
@@ -12,33 +12,33 @@ use crate::config::GatewayConfig;
 use crate::server_pool::ServerPool;
 use crate::upstream::{SharedState, Upstream, UpstreamContext};
 
-/// A client whose requests all belong to one session.
+/// A client whose requests can be told apart from those of other clients.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SessionClient {
+pub(crate) struct IdentifiedClient {
     /// The id of the client.
     pub(crate) id: u64,
-    /// Whether the client can tell servers its roots.
+    /// Whether the client supports roots.
     pub(crate) has_roots: bool,
 }
 
 /// The servers of each client, by the id of the client and the name of the server.
 type ServersByClient = BTreeMap<(u64, Arc<str>), Arc<Upstream>>;
 
-/// The processes that belong to one client each.
+/// The unshared processes.
 #[derive(Debug, Default)]
-pub(crate) struct SessionServers(Mutex<ServersByClient>);
+pub(crate) struct UnsharedServers(Mutex<ServersByClient>);
 
-/// The error that the maximum number of processes that clients do not share is reached.
+/// The error that the maximum number of unshared processes is reached.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot start `{server}` for this client: {max} processes that clients do not share are running, the maximum (`gateway.limits.session_servers`)"
+    "cannot start a process of `{server}` for this client: the maximum of {max} unshared processes is reached; disconnect a client, or raise `gateway.limits.session_servers`"
 )]
-pub(crate) struct TooManySessionServers {
+pub(crate) struct TooManyUnsharedServers {
     server: Arc<str>,
     max: usize,
 }
 
-impl SessionServers {
+impl UnsharedServers {
     /// Returns a client's own process of a server, and starts its task if the client has none yet. `common` is the
     /// server whose lists all clients see.
     pub(crate) fn get_or_start(
@@ -46,7 +46,7 @@ impl SessionServers {
         client: u64,
         common: &Arc<Upstream>,
         shared: &Arc<SharedState>,
-    ) -> Result<Arc<Upstream>, TooManySessionServers> {
+    ) -> Result<Arc<Upstream>, TooManyUnsharedServers> {
         let mut servers = self.0.lock();
         let key = (client, Arc::clone(&common.name));
         if let Some(own) = servers.get(&key) {
@@ -54,7 +54,7 @@ impl SessionServers {
         }
         let max = shared.limits.session_servers;
         if servers.len() >= max {
-            return Err(TooManySessionServers { server: Arc::clone(&common.name), max });
+            return Err(TooManyUnsharedServers { server: Arc::clone(&common.name), max });
         }
         let context = UpstreamContext {
             id: shared.unique_id(),
@@ -70,7 +70,7 @@ impl SessionServers {
         Ok(own)
     }
 
-    /// Returns all servers that belong to one client each.
+    /// Returns all unshared processes.
     pub(crate) fn all(&self) -> Vec<Arc<Upstream>> {
         self.0.lock().values().cloned().collect()
     }
