@@ -10,7 +10,7 @@ use super::forwarded_request::ForwardedRequest;
 use super::lossy_notifier::LossyNotifier;
 use super::question::{label_log, prepare_question};
 use crate::metrics::CallStatus;
-use crate::upstream::{RawRequest, RequestEvent, ServerMessage, UpstreamError};
+use crate::upstream::{PendingRequest, RawRequest, RequestEvent, ServerMessage, UpstreamError};
 
 /// The state of a wait for a call, which may need several requests.
 pub(super) struct CallWait {
@@ -57,6 +57,33 @@ impl CallWait {
     }
 }
 
+/// Waits for progress of the call, or for the answer to the current request, if there is one. While the call waits for a
+/// task, `call` is the call itself: the server still reports the progress of the task under the call's token.
+async fn next_request_event(
+    current: &mut PendingRequest,
+    call: Option<&mut PendingRequest>,
+    awaits_answer: bool,
+) -> RequestEvent {
+    let of_call = async {
+        match call {
+            Some(call) => call.next_progress().await,
+            None => std::future::pending().await,
+        }
+    };
+    let of_current = async {
+        if awaits_answer {
+            current.next_event().await
+        } else {
+            RequestEvent::Progress(current.next_progress().await)
+        }
+    };
+    tokio::select! {
+        biased;
+        progress = of_call => RequestEvent::Progress(progress),
+        event = of_current => event,
+    }
+}
+
 impl ForwardedRequest {
     /// Waits for the server's answer, or until the state of the call's task must be requested.
     pub(super) async fn next_event(
@@ -74,6 +101,7 @@ impl ForwardedRequest {
         let mut poll_due = std::pin::pin!(poll_due);
         loop {
             let connection = &self.permit.connection;
+            let awaits_answer = poll_at.is_none();
             let event = tokio::select! {
                 biased;
                 () = client.abandoned.cancelled() => {
@@ -118,10 +146,10 @@ impl ForwardedRequest {
                     continue;
                 }
                 () = &mut poll_due => return Ok(WaitEvent::PollDue),
-                error = connection.closed(), if poll_at.is_some() => {
+                error = connection.closed(), if !awaits_answer => {
                     return Ok(WaitEvent::Answered(Err(error)));
                 }
-                event = self.pending.next_event(), if poll_at.is_none() => event,
+                event = next_request_event(&mut self.pending, self.call.as_deref_mut(), awaits_answer) => event,
             };
             match event {
                 RequestEvent::Progress((params, charge)) => {
@@ -135,7 +163,9 @@ impl ForwardedRequest {
                     wait.notifier.notify(sent, Some(charge)).await;
                 }
                 RequestEvent::Done(answer) => {
-                    self.active_call.finish();
+                    if self.polled_task.is_none() {
+                        self.active_call.finish();
+                    }
                     return Ok(WaitEvent::Answered(answer));
                 }
             }

@@ -24,6 +24,7 @@ use super::client::{BodyMemory, Client};
 use super::forward_error::{ForwardError, question_rejected};
 use super::forward_outcome::{ForwardOutcome, PausedFor, PausedRequest, QUESTION_KEY};
 use super::operation::{Operation, RetryInputs};
+use super::pending_input::is_own_state;
 use super::question::{QuestionError, prepare_input_requests};
 use super::tasks::{PolledTask, TaskStep, created_task};
 use crate::metrics::{self, CallStatus};
@@ -41,7 +42,10 @@ pub(crate) struct ForwardedRequest {
     pub(super) operation: Operation,
     /// What the client has added to the request. It is needed if the request must be sent again.
     pub(super) inputs: RetryInputs,
+    /// The last request that was sent for the call: the call itself, or a request about its task.
     pub(super) pending: PendingRequest,
+    /// The call itself, once requests about its task are sent.
+    pub(super) call: Option<Box<PendingRequest>>,
     /// Questions and log messages of the server about this call.
     pub(super) messages: mpsc::Receiver<ServerMessage>,
     pub(super) active_call: ActiveCall,
@@ -91,9 +95,11 @@ impl ForwardedRequest {
         is_allowed: impl Fn(&Arc<ConnectionHandle>) -> bool,
     ) -> Result<Self, ForwardError> {
         let timeout = operation.timeout(&upstream);
-        // Servers of the older protocol send no `requestState`, so this one was created by the gateway, and the call
-        // that it belonged to has already ended. Sending the request again would execute it twice.
-        if inputs.state.is_some() && !permit.connection.uses_newer_protocol() {
+        // If the gateway created this `requestState`, the call that it belonged to has already ended, and sending the
+        // request again would execute it twice. Servers of the older protocol send none.
+        let uses_newer_protocol = permit.connection.uses_newer_protocol();
+        let is_own = |state: &String| !uses_newer_protocol || is_own_state(&upstream, state);
+        if inputs.state.as_ref().is_some_and(is_own) {
             let problem = "unknown `requestState`: it was already used, has expired, or belongs to another request";
             return Err(ForwardError::Rpc(ErrorData::invalid_params(problem, None)));
         }
@@ -109,7 +115,6 @@ impl ForwardedRequest {
         let (sender, messages) = mpsc::channel(CLIENT_QUEUE);
         let caller =
             CallingClient { client: client.id, client_group: client.group, messages: sender };
-        let uses_newer_protocol = permit.connection.uses_newer_protocol();
         let announces_tasks = client.supports_tasks();
         let meta = client.meta_for(uses_newer_protocol, announces_tasks);
         let mut active_call = upstream.active_calls.register(caller);
@@ -130,6 +135,7 @@ impl ForwardedRequest {
             operation,
             inputs,
             pending,
+            call: None,
             messages,
             active_call,
             timeout,
@@ -187,7 +193,14 @@ impl ForwardedRequest {
                     return Ok(ForwardOutcome::TaskRequired(Box::new(self), error));
                 }
                 answer => match &mut self.polled_task {
-                    Some(task) => task.receive(answer),
+                    Some(task) => {
+                        let is_closed = matches!(answer, Err(UpstreamError::Closed(_)));
+                        let step = task.receive(answer);
+                        if is_closed || task.is_over() {
+                            self.active_call.finish();
+                        }
+                        step
+                    }
                     None => answer
                         .map(TaskStep::Done)
                         .map_err(|error| ForwardError::from_upstream(&self.upstream, &error)),
@@ -287,7 +300,12 @@ impl ForwardedRequest {
         let connection = &self.permit.connection;
         let meta = client.meta_for(connection.uses_newer_protocol(), announces_tasks);
         match connection.send(request, Some(meta)).await {
-            Ok(pending) => self.pending = pending,
+            Ok(pending) => {
+                let previous = std::mem::replace(&mut self.pending, pending);
+                if self.is_waiting_for_task() {
+                    self.call.get_or_insert_with(|| Box::new(previous));
+                }
+            }
             Err(error) => {
                 self.count(CallStatus::Error);
                 return Err(match &mut self.polled_task {

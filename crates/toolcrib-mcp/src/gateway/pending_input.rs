@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use super::forward_outcome::PausedFor;
 use super::forwarded_request::ForwardedRequest;
+use crate::server_pool::ServerPool;
+use crate::upstream::Upstream;
 
 /// Maximum number of waiting calls. At the maximum, a new call replaces the oldest.
 const MAX_PENDING: usize = 1_024;
@@ -33,6 +35,20 @@ impl PendingInput {
     }
 }
 
+/// Returns the start of every `requestState` that a gateway creates for calls of this server. It depends on the server's
+/// config, because the server may be a Toolcrib that creates such states itself, and not on this run of the gateway,
+/// because a client may retry a call after a restart.
+fn own_state_prefix(upstream: &Upstream) -> String {
+    let key =
+        ServerPool::key(upstream.client_environment(), &upstream.name, &upstream.config()).to_hex();
+    format!("toolcrib-{}-", &key[..16])
+}
+
+/// Whether a gateway created this `requestState` for a call of this server.
+pub(super) fn is_own_state(upstream: &Upstream, state: &str) -> bool {
+    state.starts_with(&own_state_prefix(upstream))
+}
+
 /// All waiting calls, by their `requestState`.
 #[derive(Default)]
 pub(crate) struct PendingInputs(Mutex<HashMap<String, PendingInput>>);
@@ -49,7 +65,7 @@ impl PendingInputs {
         paused_for: PausedFor,
         (session, profile): (Option<u64>, Option<String>),
     ) -> std::io::Result<String> {
-        let state = format!("toolcrib-{}", toolcrib_server::random::hex::<16>()?);
+        let state = own_state_prefix(&forwarded.upstream) + &toolcrib_server::random::hex::<16>()?;
         self.drop_expired();
         let mut calls = self.lock();
         forwarded.release_global_permit();

@@ -150,6 +150,11 @@ impl ActiveCall {
     pub(crate) fn finish(&mut self) {
         self.finished = true;
     }
+
+    /// Records that the server goes on working on the call, although it has answered: with a task.
+    pub(crate) fn go_on(&mut self) {
+        self.finished = false;
+    }
 }
 
 impl Drop for ActiveCall {
@@ -181,6 +186,13 @@ mod tests {
 
     fn finish(mut call: ActiveCall) {
         call.finish();
+    }
+
+    /// A call whose server has answered with a task.
+    fn with_task(mut call: ActiveCall) -> ActiveCall {
+        call.finish();
+        call.go_on();
+        call
     }
 
     fn registered(calls: &Arc<ActiveCalls>, id: i64, client_id: u64) -> ActiveCall {
@@ -242,7 +254,7 @@ mod tests {
         /// In any order of starting, finishing and abandoning calls, no client receives a question about another
         /// client's call.
         #[test]
-        fn no_client_receives_another_clients_question(steps in prop::collection::vec((0_u8..3, 0_u64..3, any::<prop::sample::Index>()), 0..60)) {
+        fn no_client_receives_another_clients_question(steps in prop::collection::vec((0_u8..4, 0_u64..3, any::<prop::sample::Index>()), 0..60)) {
             let calls = Arc::<ActiveCalls>::default();
             let (mut open, mut abandoned, mut next) = (Vec::<(i64, u64, ActiveCall)>::new(), Vec::new(), 0);
             for (step, client, at) in steps {
@@ -252,7 +264,11 @@ mod tests {
                         next += 1;
                     }
                     1 if !open.is_empty() => finish(open.remove(at.index(open.len())).2),
-                    2 if !open.is_empty() => abandoned.push(open.remove(at.index(open.len())).1),
+                    2 if !open.is_empty() => {
+                        let (id, client, call) = open.remove(at.index(open.len()));
+                        open.push((id, client, with_task(call)));
+                    }
+                    3 if !open.is_empty() => abandoned.push(open.remove(at.index(open.len())).1),
                     _ => {}
                 }
                 for call in 0..next {

@@ -118,6 +118,14 @@ impl PendingRequest {
         &self.id
     }
 
+    /// Waits for progress, even if the request has been answered. Never returns if none can arrive any more.
+    pub(crate) async fn next_progress(&mut self) -> ProgressMessage {
+        match self.progress.recv().await {
+            Some(progress) => progress,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Waits for the next event. Progress that arrived before the answer is returned before the answer.
     pub(crate) async fn next_event(&mut self) -> RequestEvent {
         let Some(handle) = &mut self.handle else {

@@ -54,6 +54,13 @@ impl ServerTask {
         !self.is_of_process() || !self.connection.is_closed()
     }
 
+    /// Whether a request about this task would now reach another task, because the server has given the id again.
+    pub(crate) fn is_replaced_by(&self, other: &Self) -> bool {
+        self.id == other.id
+            && Arc::ptr_eq(&self.upstream, &other.upstream)
+            && self.is_reached_by(&other.connection)
+    }
+
     /// Whether a connection leads to the server that created the task.
     pub(crate) fn is_reached_by(&self, connection: &Arc<ConnectionHandle>) -> bool {
         !self.is_of_process() || Arc::ptr_eq(&self.connection, connection)

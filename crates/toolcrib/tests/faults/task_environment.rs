@@ -114,3 +114,25 @@ pub(crate) fn task_script(methods: Value) -> Value {
     }
     json!({"methods": answers, "tools": {"job": [{"result": task}]}})
 }
+
+/// Returns a script of a server of the older protocol, whose tool `job` must run as a task. The tool has further steps
+/// after it has answered with the task. Each state that the server reports is the same.
+pub(crate) fn older_task_script(steps: Value) -> Value {
+    let task = json!({
+        "taskId": "1",
+        "status": "working",
+        "createdAt": "2026-07-28T00:00:00Z",
+        "lastUpdatedAt": "2026-07-28T00:00:00Z",
+        "ttl": 3_600_000,
+        "pollInterval": 100,
+    });
+    let mut job = vec![json!({"result": {"task": task}})];
+    job.extend(steps.as_array().unwrap().iter().cloned());
+    json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}, "cancel": {}}},
+        "methods": {"tasks/get": task, "tasks/cancel": task},
+        "tools": {"job": job, "hang": []},
+        "definitions": {"job": {"execution": {"taskSupport": "required"}}},
+    })
+}

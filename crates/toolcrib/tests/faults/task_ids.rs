@@ -17,11 +17,11 @@ fn unknown(client: &TaskClient, method: &str) -> Value {
     error
 }
 
-/// The server gives all tasks the id `1`. For a client, another client's task is like one that never existed.
+/// For a client, another client's task is like one that never existed.
 #[test]
 fn another_clients_task_does_not_exist() {
     let environment = TestEnvironment::new("task-owners")
-        .scripted("digger", &task_script(json!({})), "share = 'all'")
+        .scripted("digger", &with_second_job(task_script(json!({}))), "share = 'all'")
         .with(IN_FULL)
         .with("[profiles.one]\n[profiles.two]\n[profiles.none]\nservers = ['other']");
     let gateway = environment.serve();
@@ -29,7 +29,7 @@ fn another_clients_task_does_not_exist() {
     let none = TaskClient(gateway.peer_as(Era::Newer, "none"));
     let (one, two) = (client("one"), client("two"));
     let (of_one, of_two) =
-        (one.start("digger__job", json!({})), two.start("digger__job", json!({})));
+        (one.start("digger__job", json!({})), two.start("digger__second", json!({})));
     assert_ne!(of_one, of_two);
     for method in METHODS {
         for (stranger, id) in [(&two, &of_one), (&one, &of_two), (&none, &of_one)] {
@@ -42,6 +42,34 @@ fn another_clients_task_does_not_exist() {
     assert_eq!(count(&environment.log("digger"), "hang tasks/cancel"), 0);
     assert_eq!(one.about("tasks/get", &of_one)["status"], "working");
     assert_eq!(two.about("tasks/get", &of_two)["status"], "working");
+}
+
+/// Adds a tool `second`, which answers with the task `2`.
+fn with_second_job(mut script: Value) -> Value {
+    let mut answer = script["tools"]["job"].clone();
+    answer[0]["result"]["taskId"] = "2".into();
+    script["tools"]["second"] = answer;
+    script
+}
+
+/// A server that gives an id again no longer has the earlier task, for example because it was restarted. The owner of
+/// the earlier task must not be able to use the later one.
+#[test]
+fn a_task_does_not_lead_to_a_later_task_with_the_same_id() {
+    let environment = TestEnvironment::new("task-again")
+        .scripted("digger", &task_script(json!({})), "share = 'all'")
+        .with(IN_FULL)
+        .with("[profiles.one]\n[profiles.two]");
+    let gateway = environment.serve();
+    let client = |profile| TaskClient(ready(gateway.peer_as(Era::Newer, profile)));
+    let (one, two) = (client("one"), client("two"));
+    let earlier = one.start("digger__job", json!({}));
+    let later = two.start("digger__job", json!({}));
+    for method in METHODS {
+        assert_eq!(one.about(method, &earlier), unknown(&one, method));
+    }
+    assert_eq!(two.about("tasks/get", &later)["status"], "working");
+    assert_eq!(count(&environment.log("digger"), "hang tasks/cancel"), 0, "the later one goes on");
 }
 
 /// A client of another name cannot use a task, either.
@@ -135,6 +163,19 @@ fn the_number_of_tasks_is_limited() {
         assert_eq!(one.about("tasks/get", &second)["status"], "working");
         one.wait_for_status(&third, "completed");
     }
+}
+
+/// A cancelled task may be dropped for a new one, even if the client never asks for its state again.
+#[test]
+fn a_cancelled_task_makes_room_for_another() {
+    let environment = TestEnvironment::new("task-room")
+        .fixture("fixture", "")
+        .with(IN_FULL)
+        .with("[gateway.limits]\ntasks_per_client = 1");
+    let client = TaskClient(ready(environment.stdio(Era::Newer)));
+    let first = client.start("fixture__slow_compute", json!({"seconds": 3600}));
+    client.about("tasks/cancel", &first);
+    client.start("fixture__slow_compute", json!({"seconds": 3600}));
 }
 
 /// A client over stdio cannot come back, so its tasks are cancelled when it disconnects.

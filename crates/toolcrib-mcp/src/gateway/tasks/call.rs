@@ -38,6 +38,7 @@ impl ForwardedRequest {
     pub(in crate::gateway) fn poll_task(&mut self, result: &Value) -> Result<(), ForwardError> {
         let connection = Arc::clone(&self.permit.connection);
         self.polled_task = Some(PolledTask::start(&self.upstream, connection, result)?);
+        self.active_call.go_on();
         Ok(())
     }
 

@@ -6,11 +6,14 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use toolcrib_text::shorten;
 
 use crate::hidden_text::{clean_value, has_invisible_chars};
 
 /// Maximum length of a server's id of a task, in bytes.
 pub(super) const MAX_ID_BYTES: usize = 1_024;
+/// Maximum length of a status message that is sent to the client as progress, in characters.
+const MAX_MESSAGE_CHARS: usize = 1_000;
 /// The time between two polls if the server specifies none, and the shortest and the longest time that it can specify.
 const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(1);
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -64,13 +67,19 @@ pub(super) struct TaskFields {
     pub(super) ttl: Option<Duration>,
     /// What changes while the server works on the task.
     pub(super) activity: Activity,
+    /// What the server says about the state, cut at [`MAX_MESSAGE_CHARS`].
+    pub(super) message: Option<String>,
 }
 
-/// The fields that show that the server is working on a task.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Activity {
-    updated_at: Option<String>,
-    pub(super) message: Option<String>,
+/// What shows that the server is working on a task. The fields themselves are not kept, because they may be large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Activity(blake3::Hash);
+
+impl Activity {
+    fn new(updated_at: Option<&str>, message: Option<&str>) -> Self {
+        let fields = Value::from_iter([updated_at, message]);
+        Self(blake3::hash(fields.to_string().as_bytes()))
+    }
 }
 
 /// Returns the form and the fields of the task in a call's result, if the server answered the call with a task.
@@ -96,13 +105,12 @@ impl TaskFields {
         let id = text("taskId").filter(|id| !id.is_empty() && !has_invisible_chars(id));
         let id = id.filter(|id| id.len() <= MAX_ID_BYTES).ok_or("has no valid id")?;
         let status = text("status").and_then(TaskStatus::read).ok_or("has no valid status")?;
-        let activity = Activity {
-            updated_at: text("lastUpdatedAt").map(str::to_owned),
-            message: text("statusMessage").map(str::to_owned),
-        };
+        let message = text("statusMessage");
+        let activity = Activity::new(text("lastUpdatedAt"), message);
+        let message = message.map(|message| shorten(message, MAX_MESSAGE_CHARS).into_owned());
         let poll_interval = millis(poll_interval).unwrap_or(DEFAULT_POLL_INTERVAL);
         let poll_interval = poll_interval.clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL);
-        Ok(Self { id: id.to_owned(), status, poll_interval, ttl: millis(ttl), activity })
+        Ok(Self { id: id.to_owned(), status, poll_interval, ttl: millis(ttl), activity, message })
     }
 }
 
@@ -167,6 +175,20 @@ mod tests {
         }
         assert_eq!(interval(json!(-1)), 1_000);
         assert_eq!(interval(json!("soon")), 1_000);
+    }
+
+    #[test]
+    fn a_long_message_is_cut_but_every_change_of_it_is_noticed() {
+        let state = |message: &str, at: &str| {
+            let fields = json!({"taskId": "1", "status": "working", "statusMessage": message, "lastUpdatedAt": at});
+            read(TaskForm::Extension, &fields).unwrap()
+        };
+        let long = "x".repeat(10_000);
+        let before = state(&format!("{long}a"), "1");
+        assert_eq!(before.message.as_deref().map(str::len), Some(1_000 + "…".len() - 1));
+        assert_eq!(state(&format!("{long}a"), "1").activity, before.activity);
+        assert_ne!(state(&format!("{long}b"), "1").activity, before.activity);
+        assert_ne!(state(&format!("{long}a"), "2").activity, before.activity);
     }
 
     #[test]

@@ -22,13 +22,14 @@ use super::client::Client;
 use super::forward_error::question_rejected;
 use super::forwarded_request::ForwardedRequest;
 use super::operation::{Operation, RetryInputs};
-use super::question::prepare_input_requests;
+use super::question::{prepare_input_requests, prepare_url_error};
 use super::supported_methods::unknown_method;
 pub(super) use fields::created_task;
 pub(super) use open_tasks::{OpenTasks, TaskOwner};
 pub(super) use polling::{PolledTask, TaskStep};
 
-use crate::upstream::{ConnectionHandle, ServerTask};
+use crate::hidden_text::clean_error;
+use crate::upstream::{ConnectionHandle, ServerTask, Upstream};
 use call::missing_tasks_capability;
 use fields::{MAX_ID_BYTES, TaskFields, TaskForm, prepare_for_client};
 use open_tasks::{MAX_TTL, OpenTask};
@@ -111,6 +112,10 @@ impl Gateway {
         let open = OpenTask::new(task, tool.clone(), TaskOwner::new(client, profile), &fields);
         match self.tasks.add(open, upstream.limits()) {
             Ok(id) => {
+                // Questions of a task are in the answers to `tasks/get`.
+                if let Some(fields) = result.as_object_mut() {
+                    fields.shift_remove("inputRequests");
+                }
                 forwarded.end_with_task();
                 prepare_for_client(&mut result, &id, MAX_TTL);
                 Ok(result)
@@ -190,6 +195,9 @@ impl Gateway {
                 return Err(error);
             }
         };
+        if kind == TaskRequestKind::Cancel {
+            self.tasks.set_cancelled(&id);
+        }
         if kind != TaskRequestKind::Get {
             return Ok(json!({"resultType": "complete"}));
         }
@@ -201,12 +209,24 @@ impl Gateway {
         self.tasks.update(&id, &fields);
         prepare_input_requests(&upstream.name, &mut result, upstream.limits())
             .map_err(|error| question_rejected(&error))?;
+        if let Some(error) = result.get_mut("error") {
+            prepare_task_error(&upstream, error);
+        }
         prepare_for_client(&mut result, &id, MAX_TTL);
         if let Some(of_tool) = result.get_mut("result").map(Value::take) {
             result["result"] = self.check_hidden_text(&upstream.name, &tool, of_tool);
         }
         Ok(result)
     }
+}
+
+/// Prepares the error of a failed task like the error of a call. An error that is not valid is replaced.
+fn prepare_task_error(upstream: &Upstream, error: &mut Value) {
+    let invalid = || ErrorData::internal_error("the task failed", None);
+    let failed = serde_json::from_value(error.take()).unwrap_or_else(|_| invalid());
+    let prepared = prepare_url_error(&upstream.name, clean_error(failed), upstream.limits());
+    let prepared = prepared.unwrap_or_else(|error| question_rejected(&error));
+    *error = serde_json::to_value(prepared).unwrap_or_default();
 }
 
 /// Returns the error for a task whose server was restarted.

@@ -103,6 +103,13 @@ impl OpenTasks {
         let id = format!("toolcrib-{random}");
         self.drop_expired();
         let mut tasks = self.lock();
+        // A server that gives an id again, for example after a restart, no longer has the earlier task. Otherwise its
+        // owner could use the new task.
+        let is_replaced = |_: &String, task: &mut OpenTask| task.task.is_replaced_by(&new.task);
+        let replaced: Vec<_> = tasks.extract_if(is_replaced).collect();
+        for (_, mut replaced) in replaced {
+            replaced.task.set_over();
+        }
         let of_owner = |task: &OpenTask| task.owner == new.owner;
         let is_full = tasks.len() >= limits.tasks;
         let is_owner_full =
@@ -144,6 +151,13 @@ impl OpenTasks {
     pub(super) fn update(&self, id: &str, fields: &TaskFields) {
         if let Some(task) = self.lock().get_mut(id) {
             task.update(fields);
+        }
+    }
+
+    /// Records that a task was cancelled. It no longer keeps its server running, and may be dropped for a new task.
+    pub(super) fn set_cancelled(&self, id: &str) {
+        if let Some(task) = self.lock().get_mut(id) {
+            task.task.set_over();
         }
     }
 

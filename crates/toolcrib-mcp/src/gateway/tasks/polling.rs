@@ -27,7 +27,9 @@ pub(in crate::gateway) struct PolledTask {
     form: TaskForm,
     awaits: Awaited,
     activity: Activity,
-    /// The keys of the questions that were answered. The server may report them once more before it has read the
+    /// The keys of the questions that were last reported.
+    reported: BTreeSet<String>,
+    /// Those of the reported questions that were answered. The server may report them again before it has read the
     /// answers.
     answered: BTreeSet<String>,
 }
@@ -79,6 +81,7 @@ impl PolledTask {
             form,
             awaits: Awaited::Poll(poll_at),
             activity: fields.activity,
+            reported: BTreeSet::new(),
             answered: BTreeSet::new(),
         })
     }
@@ -91,6 +94,11 @@ impl PolledTask {
         }
     }
 
+    /// Whether the task has ended, or the server does not know it.
+    pub(in crate::gateway) fn is_over(&self) -> bool {
+        self.task.is_over()
+    }
+
     /// Builds the request for the task's state.
     pub(in crate::gateway) fn poll_request(&mut self) -> ClientRequest {
         self.awaits = Awaited::State;
@@ -100,7 +108,8 @@ impl PolledTask {
     /// Builds the request that answers the task's questions.
     pub(in crate::gateway) fn answer_request(&mut self, answers: InputResponses) -> ClientRequest {
         self.awaits = Awaited::Acknowledgement;
-        self.answered.extend(answers.keys().cloned());
+        let is_reported = |key: &&String| self.reported.contains(*key);
+        self.answered.extend(answers.keys().filter(is_reported).cloned());
         let params = UpdateTaskParams::new(self.task.id(), answers);
         ClientRequest::UpdateTaskRequest(UpdateTaskRequest::new(params))
     }
@@ -169,7 +178,10 @@ impl PolledTask {
             }
             TaskStatus::Working | TaskStatus::InputRequired => {
                 let mut questions = state.get_mut("inputRequests").map(Value::take);
-                if let Some(questions) = questions.as_mut().and_then(Value::as_object_mut) {
+                let reported = questions.as_mut().and_then(Value::as_object_mut);
+                self.reported = reported.iter().flat_map(|it| it.keys()).cloned().collect();
+                self.answered.retain(|key| self.reported.contains(key));
+                if let Some(questions) = reported {
                     questions.retain(|key, _| !self.answered.contains(key));
                 }
                 let has_questions = |questions: &Value| {
@@ -182,9 +194,7 @@ impl PolledTask {
                     Some(questions) if fields.status == TaskStatus::InputRequired => {
                         Ok(TaskStep::Ask(questions))
                     }
-                    _ => {
-                        Ok(TaskStep::Working { message: self.activity.message.clone(), is_active })
-                    }
+                    _ => Ok(TaskStep::Working { message: fields.message, is_active }),
                 }
             }
         }
