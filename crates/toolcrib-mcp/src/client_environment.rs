@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use toolcrib_server::expand::{Reference, ReferenceError, look_up};
 
+use crate::background::os_text;
 use crate::config::{ConfigError, Server, ToolDefault, Transport};
 use crate::process;
 
@@ -21,7 +22,9 @@ const TERMINAL_VARIABLES: [&str; 2] = ["TERM", "SHELL"];
 /// The environment of a client.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientEnvironment {
+    #[serde(with = "os_text::pairs")]
     variables: Vec<(OsString, OsString)>,
+    #[serde(with = "os_text::option")]
     folder: Option<PathBuf>,
 }
 

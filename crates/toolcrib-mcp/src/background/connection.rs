@@ -24,14 +24,17 @@ const MAX_UNWRITTEN: usize = 16;
 /// most half of this.
 const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// How long the client may take to read the last lines after it has closed its side.
+const LAST_WRITES_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// A connection to a gateway.
 pub type GatewayStream = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
 
 /// Connects a relay to gateways.
 pub trait GatewayConnector {
     /// Returns a connection to a gateway, or `None` if there will be no other gateway. Called again whenever a gateway
-    /// has ended or does not respond.
-    fn connect(&mut self) -> impl Future<Output = Option<GatewayStream>>;
+    /// has ended or does not respond. `is_expected` means that the last gateway announced its end.
+    fn connect(&mut self, is_expected: bool) -> impl Future<Output = Option<GatewayStream>>;
 
     /// Returns whether the gateway of the last connection responds.
     fn responds(&self) -> impl Future<Output = bool>;
@@ -77,7 +80,8 @@ where
     let mut is_first = true;
     let mut ended = Ok(());
     loop {
-        let Some((reads, writes)) = connector.connect().await else { break };
+        let is_expected = relay.lock().is_end_announced();
+        let Some((reads, writes)) = connector.connect(is_expected).await else { break };
         let mut setup = Vec::new();
         if !std::mem::take(&mut is_first) {
             setup = relay.lock().lines_for_next_gateway();
@@ -135,7 +139,10 @@ where
     }
     reader.abort();
     drop(to_client);
-    let _ = writer.await;
+    let unwritten = writer.abort_handle();
+    if tokio::time::timeout(LAST_WRITES_TIMEOUT, writer).await.is_err() {
+        unwritten.abort();
+    }
     ended
 }
 
@@ -321,7 +328,7 @@ mod tests {
     struct Gateways(VecDeque<DuplexStream>);
 
     impl GatewayConnector for Gateways {
-        async fn connect(&mut self) -> Option<GatewayStream> {
+        async fn connect(&mut self, _is_expected: bool) -> Option<GatewayStream> {
             let (reads, writes) = split(self.0.pop_front()?);
             Some((Box::new(reads) as _, Box::new(writes) as _))
         }

@@ -13,10 +13,11 @@ use tokio::io::{
     AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _,
 };
 
+use super::os_text;
 use crate::ClientEnvironment;
 
-/// Maximum size of a line, in bytes. A [`Hello`] contains the environment of a client.
-const MAX_LINE_BYTES: u64 = 4 << 20;
+/// Maximum size of a line, in bytes. A [`Hello`] contains the environment of a client, which has at most 6 MiB on Linux.
+const MAX_LINE_BYTES: u64 = 16 << 20;
 
 /// The first line that is sent to a background gateway.
 #[derive(Debug, Serialize, Deserialize)]
@@ -42,6 +43,7 @@ pub struct ClientHello {
     /// The process id of `toolcrib mcp`.
     pub pid: u32,
     /// The config file, as an absolute path.
+    #[serde(with = "os_text")]
     pub config: PathBuf,
     /// Whether the config file was named on the command line. Such a file is trusted even if others can change it.
     pub is_config_named: bool,

@@ -16,6 +16,7 @@ mod daemon;
 mod hello;
 mod liveness;
 mod open_request;
+pub mod os_text;
 mod relay;
 mod shared_output;
 mod socket;
@@ -23,12 +24,12 @@ mod status;
 
 pub use build::build_id;
 pub use connection::{GatewayConnector, GatewayStream, RelaySettings, relay_stdio};
-pub use daemon::{become_daemon, run_starter, start_detached};
+pub use daemon::{Startup, become_daemon, report_startup, run_starter, start_detached};
 pub use hello::{ClientHello, Hello, HelloReply, read_line, write_line};
 #[cfg(feature = "fuzzing")]
 pub use relay::FuzzedRelay;
 pub use shared_output::SharedOutput;
-pub use socket::{BackgroundSocket, ListeningSocket, SocketError};
+pub use socket::{BackgroundSocket, ListeningSocket, SocketError, SocketLock};
 pub use status::{
     BackgroundStatus, ClientStatus, ServerProcessStatus, restart_server, server_statuses,
 };

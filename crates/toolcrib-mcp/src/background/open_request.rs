@@ -71,6 +71,14 @@ impl OpenRequest {
         self.is_subscription
     }
 
+    /// Returns the notifications that the client wants, if the request is a subscription.
+    pub(super) fn subscribed_notifications(&self) -> Option<Value> {
+        let line = self.line.as_ref().filter(|_| self.is_subscription)?;
+        let fields = Fields::read(line)?;
+        let params = Fields::read(fields.get("params")?)?;
+        serde_json::from_str(params.get("notifications")?).ok()
+    }
+
     /// Returns the request, if it can be sent again.
     pub(super) fn line(&self) -> Option<String> {
         self.line.clone()

@@ -18,8 +18,15 @@ use toolcrib_text::json::Fields;
 
 use super::open_request::OpenRequest;
 
+/// The key of `_meta` with which a notification names its subscription, in the newer protocol.
+const SUBSCRIPTION_ID_KEY: &str = "io.modelcontextprotocol/subscriptionId";
+
 /// The method of the last message of a gateway that was told to stop. It is not for the client.
 pub(super) const STOPPING: &str = "notifications/toolcrib/stopping";
+
+/// The method of the last message of a gateway that can no longer serve the client, because a changed config means other
+/// servers for it. The next gateway can.
+pub(super) const LEAVING: &str = "notifications/toolcrib/leaving";
 
 /// The method of the last message of a gateway that has ended the session of a client, with the reason.
 pub(super) const ENDED: &str = "notifications/toolcrib/ended";
@@ -38,6 +45,8 @@ pub(super) struct Relay {
     setup: ClientSetup,
     /// Whether the gateway was told to stop.
     is_stopping: bool,
+    /// Whether the gateway announced its end.
+    is_end_announced: bool,
     /// Why the gateway ended the session of the client.
     end_reason: Option<String>,
 }
@@ -135,6 +144,11 @@ impl Relay {
         match (fields.string("method"), id) {
             (Some(method), None) if method == STOPPING => {
                 self.is_stopping = true;
+                self.is_end_announced = true;
+                GatewayMessage::Drop
+            }
+            (Some(method), None) if method == LEAVING => {
+                self.is_end_announced = true;
                 GatewayMessage::Drop
             }
             (Some(method), None) if method == ENDED => {
@@ -158,6 +172,14 @@ impl Relay {
                     return GatewayMessage::Drop;
                 }
                 let is_error = fields.get("error").is_some();
+                // A gateway ends a subscription when it ends itself. For the client, the subscription goes on in the
+                // next gateway.
+                let is_subscription = |(open, request): &(String, OpenRequest)| {
+                    *open == id && request.is_subscription()
+                };
+                if !is_error && self.open.iter().any(is_subscription) {
+                    return GatewayMessage::Drop;
+                }
                 self.record_answer(&id, is_error);
                 GatewayMessage::Forward(line)
             }
@@ -175,6 +197,11 @@ impl Relay {
     /// Whether any request of the client is unanswered.
     pub(super) fn has_open_requests(&self) -> bool {
         !self.open.is_empty()
+    }
+
+    /// Whether the gateway announced its end, so that the end is not a crash.
+    pub(super) fn is_end_announced(&self) -> bool {
+        self.is_end_announced
     }
 
     /// Returns why the gateway ended the session of the client, if it did.
@@ -214,6 +241,7 @@ impl Relay {
     /// Returns the messages with which the client's session continues in the next gateway.
     pub(super) fn lines_for_next_gateway(&mut self) -> Vec<String> {
         self.is_stopping = false;
+        self.is_end_announced = false;
         let mut lines = Vec::new();
         let ClientSetup { initialize, is_initialized, log_level, subscriptions } = &self.setup;
         if let Some(initialize) = initialize {
@@ -234,15 +262,27 @@ impl Relay {
         lines
     }
 
-    /// Returns notifications for a client of the older protocol whose session continues in another gateway: its lists
-    /// may be different there.
+    /// Returns notifications for a client whose session continues in another gateway: its lists may be different there.
+    /// A client of the newer protocol gets those that it subscribed to.
     pub(super) fn change_notifications(&self) -> Vec<String> {
-        if !self.setup.is_initialized {
-            return Vec::new();
-        }
         let lists = ["tools", "prompts", "resources"];
-        let line = |list: &str| json!({"jsonrpc": "2.0", "method": format!("notifications/{list}/list_changed")});
-        lines_of(lists.into_iter().map(line))
+        let message = |list: &str| json!({"jsonrpc": "2.0", "method": format!("notifications/{list}/list_changed")});
+        if self.setup.is_initialized {
+            return lines_of(lists.into_iter().map(message));
+        }
+        let subscriptions = self.open.iter().filter_map(|(id, request)| {
+            let id: Value = serde_json::from_str(id).ok()?;
+            Some((id, request.subscribed_notifications()?))
+        });
+        let messages = subscriptions.flat_map(|(id, wanted)| {
+            let is_wanted = move |list: &&str| wanted[format!("{list}ListChanged")] == true;
+            lists.into_iter().filter(is_wanted).map(move |list| {
+                let mut message = message(list);
+                message["params"]["_meta"][SUBSCRIPTION_ID_KEY] = id.clone();
+                message
+            })
+        });
+        lines_of(messages)
     }
 
     fn remove_open(&mut self, id: &str) -> Option<OpenRequest> {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::net::unix::OwnedWriteHalf;
 
-use super::relay::{ENDED, STOPPING};
+use super::relay::{ENDED, LEAVING, STOPPING};
 
 /// The output to one client. Clones write to the same stream.
 #[derive(Debug, Clone)]
@@ -35,6 +35,11 @@ impl SharedOutput {
     /// Tells the relay that the gateway stops because the user told it to.
     pub async fn send_stopping(&mut self) {
         self.send_last(&json!({"jsonrpc": "2.0", "method": STOPPING})).await;
+    }
+
+    /// Tells the relay that another gateway must serve the client.
+    pub async fn send_leaving(&mut self) {
+        self.send_last(&json!({"jsonrpc": "2.0", "method": LEAVING})).await;
     }
 
     /// Tells the relay that the session has ended, and why.

@@ -1,13 +1,17 @@
 //! The Unix socket of a background gateway: where it is, and the lock that lets only one process listen on it.
 //!
-//! There is one socket for each config file and build, in a folder that only the user can enter. A gateway holds a lock for as
-//! long as it listens, so a socket without a lock is left over from a gateway that has died, and is replaced.
+//! There is one socket for each config file and build, in a folder that only the user can enter. A gateway holds a lock
+//! until its servers have ended, so a socket without a lock is left over from a gateway that has died, and is replaced.
+//!
+//! Servers inherit some properties of the gateway's process, such as its umask and its Linux namespaces. So clients for which
+//! these differ use different sockets: a client in a sandbox must not get servers outside of it.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
@@ -82,16 +86,25 @@ pub struct ListeningSocket {
     path: PathBuf,
     /// Identifies the socket file, so that a newer one is not removed.
     inode: u64,
-    _lock: File,
+    lock: Arc<File>,
+}
+
+/// Keeps other gateways from listening on a socket until it is dropped.
+#[derive(Debug)]
+pub struct SocketLock {
+    _lock: Arc<File>,
 }
 
 impl BackgroundSocket {
     /// Returns the socket for a config file, which is given by its absolute path, and a build, see
-    /// [`super::build_id`]. `state` is the user's state folder.
+    /// [`super::build_id`], for clients with the same [`inherited_properties`] as this process. `state` is the user's
+    /// state folder.
     pub fn new(state: &PrivateFolder, config: &Path, build: &str) -> Self {
         let config = fs::canonicalize(config).unwrap_or_else(|_| config.to_owned());
         let short = |bytes: &[u8]| blake3::hash(bytes).to_hex()[..12].to_owned();
-        let config = short(config.as_os_str().as_encoded_bytes());
+        let mut identity = config.as_os_str().as_encoded_bytes().to_owned();
+        identity.extend(inherited_properties().into_bytes());
+        let config = short(&identity);
         Self::named(state, &format!("{config}-{}", short(build.as_bytes())))
     }
 
@@ -213,7 +226,7 @@ impl BackgroundSocket {
         let listener = UnixListener::bind(&self.address()?.path).map_err(failed)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
         let inode = fs::symlink_metadata(&path).map_err(failed)?.ino();
-        Ok(ListeningSocket { listener, path, inode, _lock: lock })
+        Ok(ListeningSocket { listener, path, inode, lock: Arc::new(lock) })
     }
 
     fn lock(&self, kind: &str, operation: FlockOperation) -> Result<File, SocketError> {
@@ -226,7 +239,27 @@ impl BackgroundSocket {
     }
 }
 
+/// Describes what servers inherit from the process that starts them, in addition to the environment and the working
+/// folder. Empty on systems other than Linux.
+fn inherited_properties() -> String {
+    let namespaces = ["mnt", "net", "pid", "user"].into_iter().filter_map(|namespace| {
+        let link = fs::read_link(format!("/proc/self/ns/{namespace}")).ok()?;
+        Some(link.display().to_string())
+    });
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let is_inherited =
+        |line: &&str| ["Umask:", "NoNewPrivs:", "Seccomp:"].iter().any(|key| line.starts_with(key));
+    // Several hosts may share a home folder.
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    namespaces.chain([host]).chain(status.lines().filter(is_inherited).map(str::to_owned)).collect()
+}
+
 impl ListeningSocket {
+    /// Removes the socket. No other gateway can listen on it until the returned value is dropped.
+    pub fn close(self) -> SocketLock {
+        SocketLock { _lock: Arc::clone(&self.lock) }
+    }
+
     /// Waits for the next connection of the same user.
     pub async fn accept(&self) -> io::Result<UnixStream> {
         loop {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::os_text;
 use crate::Gateway;
 use crate::process::ProcessMemory;
 use crate::upstream::Upstream;
@@ -17,8 +18,10 @@ pub struct BackgroundStatus {
     /// The version of the gateway.
     pub version: String,
     /// The config file.
+    #[serde(with = "os_text")]
     pub config: PathBuf,
     /// The log of the gateway.
+    #[serde(with = "os_text")]
     pub log: PathBuf,
     /// How long the gateway has been running, in seconds.
     pub uptime_seconds: u64,
@@ -40,6 +43,7 @@ pub struct ClientStatus {
     /// The process id of its `toolcrib mcp`.
     pub pid: u32,
     /// The working folder of the client.
+    #[serde(with = "os_text::option")]
     pub folder: Option<PathBuf>,
     /// The profile of the client.
     pub profile: Option<String>,

@@ -21,6 +21,18 @@ const START_PERMIT_TIME: Duration = Duration::from_secs(3);
 /// Maximum time for sending the last cancellations to a server that is stopped.
 const CANCELLATION_TIMEOUT: Duration = Duration::from_millis(200);
 
+/// Why a connection ended.
+enum Outcome {
+    /// Nobody needed the server, or the user restarts it.
+    NotNeeded,
+    /// The gateway stops the server.
+    Stopped,
+    Failed {
+        connected_for: Duration,
+        failure: ConnectionFailure,
+    },
+}
+
 impl Upstream {
     /// Connects, and restarts the server whenever its connection ends, until the gateway stops it.
     pub(crate) async fn run_with_restarts(self: Arc<Self>) {
@@ -31,13 +43,13 @@ impl Upstream {
         let mut backoff = RestartBackoff::default();
         let mut restarts = 0;
         while self.wait_until_needed().await {
-            let ended = tokio::select! {
-                ended = self.connect_once() => ended,
-                () = self.stopped() => break,
-            };
-            let Some((connected_for, failure)) = ended else {
-                backoff = RestartBackoff::default();
-                continue;
+            let (connected_for, failure) = match self.connect_once().await {
+                Outcome::Failed { connected_for, failure } => (connected_for, failure),
+                Outcome::NotNeeded => {
+                    backoff = RestartBackoff::default();
+                    continue;
+                }
+                Outcome::Stopped => break,
             };
             self.connection.store(None);
             let jitter = restart_backoff::jitter(&self.name, restarts);
@@ -83,13 +95,23 @@ impl Upstream {
         }
     }
 
-    /// Runs one connection from beginning to end. Returns how long it lasted and why it ended, or `None` if it ended
-    /// because nobody needed the server.
-    async fn connect_once(&self) -> Option<(Duration, ConnectionFailure)> {
-        let Ok(permit) = self.shared.start_permits.acquire().await else {
-            return Some((Duration::ZERO, ConnectionFailure::new("stopping")));
-        };
+    /// Runs one connection from beginning to end. Returns why it ended.
+    async fn connect_once(&self) -> Outcome {
         let began = Instant::now();
+        let connected = tokio::select! {
+            connected = self.connect_in_time() => connected,
+            () = self.stop.cancelled() => return Outcome::Stopped,
+        };
+        match connected {
+            Ok(connection) => self.use_until_closed(connection, began.elapsed()).await,
+            Err(failure) => Outcome::Failed { connected_for: Duration::ZERO, failure },
+        }
+    }
+
+    /// Connects, within the configured time.
+    async fn connect_in_time(&self) -> Result<Connection, ConnectionFailure> {
+        let permit = self.shared.start_permits.acquire().await;
+        let permit = permit.map_err(|_| ConnectionFailure::new("stopping"))?;
         let timeout = seconds(self.config().start_timeout);
         let connected = async {
             let mut connecting = std::pin::pin!(tokio::time::timeout(timeout, self.connect()));
@@ -101,32 +123,39 @@ impl Upstream {
                 Err(_) => connecting.await,
             }
         };
-        let connected = connected.await;
-        let mut connection = match connected {
-            Ok(Ok(connection)) => connection,
-            Ok(Err(failure)) => return Some((Duration::ZERO, failure)),
-            Err(_) => return Some((Duration::ZERO, ConnectionFailure::timed_out(timeout))),
-        };
+        connected.await.unwrap_or_else(|_| Err(ConnectionFailure::timed_out(timeout)))
+    }
+
+    /// Uses a connection until it ends. `start_time` is how long connecting took.
+    async fn use_until_closed(&self, mut connection: Connection, start_time: Duration) -> Outcome {
         let up = Instant::now();
         let handle = connection.handle.clone();
         let era =
             if handle.uses_newer_protocol() { ProtocolEra::Newer } else { ProtocolEra::Older };
-        tracing::info!(server = %self.name, tools = self.lists().map_or(0, |lists| lists.tools.len()), ms = began.elapsed().as_millis(), "server is up");
+        tracing::info!(server = %self.name, tools = self.lists().map_or(0, |lists| lists.tools.len()), ms = start_time.as_millis(), "server is up");
         let process_id = connection.process.as_ref().map_or(0, Process::pid);
         self.process_id.store(process_id, Ordering::Relaxed);
         self.connection.store(Some(Arc::new(handle.clone())));
-        self.set_status(|status| status.set_connected(era, began.elapsed(), &handle.server_info));
+        self.set_status(|status| status.set_connected(era, start_time, &handle.server_info));
         // A process that was started only for its lists is not kept for the idle time.
         if !self.every_client_needs_own_process() {
             self.demand.touch();
         }
-        let failure = match self.monitor_until_closed(&mut connection).await {
+        let ended = tokio::select! {
+            ended = self.monitor_until_closed(&mut connection) => ended,
+            () = self.stopped() => {
+                self.connection.store(None);
+                connection.end(None).await;
+                return Outcome::Stopped;
+            }
+        };
+        let failure = match ended {
             ConnectionEnd::Failed(failure) => failure,
             ConnectionEnd::Idle => {
                 tracing::info!(server = %self.name, "server is idle and was stopped");
                 connection.end(None).await;
                 self.process_id.store(0, Ordering::Relaxed);
-                return None;
+                return Outcome::NotNeeded;
             }
             ConnectionEnd::Restart => {
                 tracing::info!(server = %self.name, "server is restarted by the user");
@@ -134,7 +163,7 @@ impl Upstream {
                 self.set_status(ServerStatus::set_starting);
                 connection.end(Some("it was restarted by the user".into())).await;
                 self.process_id.store(0, Ordering::Relaxed);
-                return None;
+                return Outcome::NotNeeded;
             }
         };
         let failure = connection.masked(failure);
@@ -146,7 +175,7 @@ impl Upstream {
         });
         let failure = connection.close(failure).await;
         self.process_id.store(0, Ordering::Relaxed);
-        Some((up.elapsed(), failure))
+        Outcome::Failed { connected_for: up.elapsed(), failure }
     }
 
     async fn connect(&self) -> Result<Connection, ConnectionFailure> {

@@ -15,6 +15,7 @@ mod apps;
 mod background_faults;
 mod background_roots;
 mod background_sharing;
+mod background_starts;
 mod background_upgrade;
 mod bodies;
 mod client_disconnect;

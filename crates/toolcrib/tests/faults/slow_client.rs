@@ -1,7 +1,7 @@
 //! A client on stdio that reads an answer only when the test asks for it, so that a test can let messages pile up.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,11 @@ pub(crate) struct SlowClient {
 impl SlowClient {
     /// Starts a gateway and makes the handshake.
     pub(crate) fn start(environment: &TestEnvironment) -> Self {
-        let mut command = environment.toolcrib(&["mcp", "--own"]);
+        Self::start_with(environment.toolcrib(&["mcp", "--own"]))
+    }
+
+    /// Like [`Self::start`], with this command.
+    pub(crate) fn start_with(mut command: Command) -> Self {
         let mut gateway = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let input = gateway.stdin.take();
         let output = BufReader::new(gateway.stdout.take().unwrap());

@@ -138,9 +138,31 @@ fn a_subscription_is_repeated_for_every_gateway() {
     let listen = request(1, "subscriptions/listen", &json!({"notifications": {}}));
     from_client(&mut relay, listen.clone());
     for _ in 0..5 {
+        // A gateway that is stopped ends its subscriptions.
+        assert_eq!(from_gateway(&mut relay, result(&json!(1), &json!({}))), None);
         assert_eq!(relay.gateway_lost(), [""; 0]);
         assert_eq!(relay.lines_for_next_gateway(), std::slice::from_ref(&listen));
     }
+    let rejection = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32_602, "message": ""}});
+    assert!(from_gateway(&mut relay, rejection.to_string()).is_some());
+    assert_eq!(relay.lines_for_next_gateway(), [""; 0]);
+}
+
+/// The lists may be different in the next gateway.
+#[test]
+fn a_subscription_brings_a_notification_of_each_list_after_the_gateway_was_lost() {
+    let mut relay = Relay::default();
+    let wanted = json!({"notifications": {"toolsListChanged": true, "promptsListChanged": false}});
+    from_client(&mut relay, request(7, "subscriptions/listen", &wanted));
+    from_client(&mut relay, request(8, "subscriptions/listen", &json!({"notifications": {}})));
+    relay.gateway_lost();
+    let lines = relay.change_notifications();
+    let expected = json!({
+        "jsonrpc": "2.0",
+        "method": "notifications/tools/list_changed",
+        "params": {"_meta": {"io.modelcontextprotocol/subscriptionId": 7}},
+    });
+    assert_eq!(lines.iter().map(|line| parse(line)).collect::<Vec<_>>(), [expected]);
 }
 
 #[test]

@@ -54,13 +54,21 @@ fn background_gateway(args: &McpArgs, config: &LoadedConfig) -> Option<Backgroun
     }
     let gateway = &config.sections.gateway;
     // Without a config there are no servers to share.
-    let (location, state) = (config.location.as_ref()?, state_folder()?);
+    let location = config.location.as_ref()?;
+    let Some(state) = state_folder() else {
+        tracing::warn!(
+            hint = "set HOME or XDG_STATE_HOME",
+            "this client gets servers of its own, because there is no state folder"
+        );
+        return None;
+    };
     let wait = Duration::from_secs_f64(gateway.gateway.background_wait);
     Some(BackgroundGateway::new(&state, location, args, wait))
 }
 
 pub(super) fn log_why_own_gateway(error: &JoinError) {
     tracing::warn!(
+        hint = error.hint(),
         "this client gets servers of its own, because the background gateway cannot be used: {error}"
     );
 }

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
+use tokio::io::AsyncReadExt as _;
 use toolcrib_mcp::background::{
-    BackgroundSocket, BackgroundStatus, Hello, HelloReply, ServerProcessStatus, SocketError,
+    BackgroundSocket, BackgroundStatus, GatewayStream, Hello, HelloReply, ServerProcessStatus,
+    SocketError,
 };
 
-use super::background::{JoinError, ask};
+use super::background::{JoinError, ask, ask_on_stream};
 use super::{block_on, gateway_failure, state_folder};
 use crate::args::{PsArgs, RestartArgs, StopArgs};
 use crate::output::{Failure, Output, print_stderr};
@@ -64,16 +66,22 @@ pub(crate) fn stop(args: &StopArgs, output: &mut Output) -> Result<bool, Failure
         let mut outcomes = Vec::new();
         let Found { running, unresponsive } = find(args.config.as_deref()).await?;
         for (socket, status) in running {
-            let mut outcome = outcome(status.pid, ask(&socket, &Hello::Stop, ANSWER_TIMEOUT).await);
-            if outcome.done.is_some() {
-                outcome.done = Some(wait_for_end(&socket).await);
-            }
-            outcomes.push(outcome);
+            let asked = ask_on_stream(&socket, &Hello::Stop, ANSWER_TIMEOUT).await;
+            outcomes.push(match asked {
+                Ok((reply, stream)) => {
+                    let mut outcome = outcome(status.pid, Ok(reply));
+                    if outcome.done.is_some() {
+                        outcome.done = Some(wait_for_end(stream).await);
+                    }
+                    outcome
+                }
+                Err(error) => outcome(status.pid, Err(error)),
+            });
         }
         for socket in unresponsive {
             outcomes.push(match socket.kill_gateway().await {
                 Ok(pid) => {
-                    wait_for_end(&socket).await;
+                    wait_until_closed(&socket).await;
                     let done = "did not respond, and was killed".to_owned();
                     Outcome { pid: Some(pid), done: Some(done), problem: None }
                 }
@@ -134,7 +142,10 @@ async fn find(config: Option<&Path>) -> Result<Found, Failure> {
             },
             // The socket was left behind by a process that was killed.
             Err(JoinError::Socket(error)) if error.is_unused() => {}
-            Err(JoinError::TimedOut { .. }) => found.unresponsive.push(socket),
+            // If connecting fails otherwise, too many connections wait for a process that does not respond.
+            Err(JoinError::TimedOut { .. } | JoinError::Socket(SocketError::Io { .. })) => {
+                found.unresponsive.push(socket);
+            }
             Err(error) => print_stderr(&format!("warning: {error}")),
             Ok(_) => {}
         }
@@ -168,17 +179,24 @@ fn outcome(pid: u32, reply: Result<HelloReply, JoinError>) -> Outcome {
     Outcome { pid: Some(pid), done, problem }
 }
 
-/// Waits until nothing listens on the socket. Returns what to print.
-async fn wait_for_end(socket: &BackgroundSocket) -> String {
-    let ended = async {
+/// Waits until a background gateway closes the connection, which it does when its servers have ended. Returns what to
+/// print.
+async fn wait_for_end((mut input, _output): GatewayStream) -> String {
+    let mut rest = Vec::new();
+    match tokio::time::timeout(ANSWER_TIMEOUT, input.read_to_end(&mut rest)).await {
+        Ok(_) => "stopped".to_owned(),
+        Err(_) => "is stopping; it waits for its servers".to_owned(),
+    }
+}
+
+/// Waits until a killed background gateway has closed its socket. Its threads may take a moment to end.
+async fn wait_until_closed(socket: &BackgroundSocket) {
+    let closed = async {
         while socket.connect().await.is_ok() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    match tokio::time::timeout(ANSWER_TIMEOUT, ended).await {
-        Ok(()) => "stopped".to_owned(),
-        Err(_) => "is stopping; it waits for its servers".to_owned(),
-    }
+    let _ = tokio::time::timeout(ANSWER_TIMEOUT, closed).await;
 }
 
 /// Prints what happened. Returns whether everything succeeded.

@@ -16,10 +16,10 @@ use crate::args::McpArgs;
 use crate::config::location::Location;
 use crate::config::network::load;
 
-/// After this many connections in a row that each ended within [`QUICK_END`], the relay does not join the background gateway
-/// again.
+/// After this many connections in a row that each ended within [`QUICK_END`], the relay does not join the background
+/// gateway again.
 const MAX_QUICK_ENDS: u32 = 3;
-/// A connection that lasts less than this counts as a quick end.
+/// A connection that lasts less than this counts as a quick end, unless the gateway announced its end.
 const QUICK_END: Duration = Duration::from_secs(5);
 /// Size of the buffer between the relay and a gateway in the same process, in bytes.
 const DUPLEX_BYTES: usize = 64 << 10;
@@ -83,7 +83,7 @@ impl<'a> RelayConnector<'a> {
 }
 
 impl GatewayConnector for &mut RelayConnector<'_> {
-    async fn connect(&mut self) -> Option<GatewayStream> {
+    async fn connect(&mut self, is_expected: bool) -> Option<GatewayStream> {
         if let Some(stream) = self.first.take() {
             return Some(stream);
         }
@@ -91,7 +91,7 @@ impl GatewayConnector for &mut RelayConnector<'_> {
             return None;
         }
         let is_quick = self.joined.elapsed() < QUICK_END;
-        self.quick_ends = if is_quick { self.quick_ends + 1 } else { 0 };
+        self.quick_ends = if is_quick && !is_expected { self.quick_ends + 1 } else { 0 };
         if self.quick_ends < MAX_QUICK_ENDS {
             match self.background.join().await {
                 Ok(stream) => {

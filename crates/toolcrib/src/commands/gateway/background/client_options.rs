@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolcrib_core::Preset;
+use toolcrib_mcp::background::os_text;
 use toolcrib_proxy::RequestedMode;
 
 use crate::args::{McpArgs, Overrides};
@@ -16,6 +17,7 @@ pub(super) struct ClientOptions {
     mode: Option<String>,
     context: Option<usize>,
     /// An absolute path.
+    #[serde(with = "os_text::option")]
     embedding_model: Option<PathBuf>,
 }
 

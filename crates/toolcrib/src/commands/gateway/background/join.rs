@@ -9,7 +9,7 @@ use tokio::net::UnixStream;
 use tokio::time::{Instant, timeout_at};
 use toolcrib_mcp::ClientEnvironment;
 use toolcrib_mcp::background::{
-    self, BackgroundSocket, ClientHello, GatewayStream, Hello, HelloReply, SocketError,
+    self, BackgroundSocket, ClientHello, GatewayStream, Hello, HelloReply, SocketError, Startup,
 };
 use toolcrib_server::private_file::PrivateFolder;
 
@@ -20,6 +20,9 @@ use crate::config::location::Location;
 
 /// How often to try again to connect while the background gateway starts.
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Maximum number of times that a client starts the background gateway if that ends each time.
+const MAX_FAILED_STARTS: u32 = 3;
 
 /// The background gateway that a client uses.
 pub(in super::super) struct BackgroundGateway {
@@ -51,6 +54,16 @@ pub(in super::super) enum JoinError {
     Start(io::Error),
 }
 
+impl JoinError {
+    /// Returns what the user can do, if anything.
+    pub(in super::super) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Socket(SocketError::Folder(error)) => Some(error.hint()),
+            _ => None,
+        }
+    }
+}
+
 /// The outcome of one attempt to connect.
 enum Attempt {
     Serving(GatewayStream),
@@ -58,6 +71,15 @@ enum Attempt {
     NotRunning,
     /// The background gateway ended before it answered.
     Ended,
+}
+
+/// The outcome of one attempt to start the background gateway.
+enum StartAttempt {
+    Serving(GatewayStream),
+    /// Another process was faster, or an earlier one has not ended yet.
+    NotFirst,
+    /// The new process ended, for this reason if it reported one.
+    Ended(Option<String>),
 }
 
 impl BackgroundGateway {
@@ -92,11 +114,9 @@ impl BackgroundGateway {
 
     /// Whether the background gateway answers. Waits for as long as it takes.
     pub(in super::super) async fn responds(&self) -> bool {
-        let asked = async {
-            let stream = self.socket.connect().await.ok()?;
-            exchange(stream, &Hello::Ping).await.ok()
-        };
-        asked.await.is_some()
+        // If no connection is possible, for example because the socket was removed, this says nothing about the gateway.
+        let Ok(stream) = self.socket.connect().await else { return true };
+        exchange(stream, &Hello::Ping).await.is_ok()
     }
 
     /// Connects to the background gateway, and starts it if it is not running.
@@ -109,45 +129,54 @@ impl BackgroundGateway {
     }
 
     async fn join_without_timeout(&self) -> Result<GatewayStream, JoinError> {
+        let mut failed_starts = 0;
         loop {
             match self.attempt().await? {
                 Attempt::Serving(stream) => return Ok(stream),
                 Attempt::Ended => {}
-                Attempt::NotRunning => {
-                    if let Some(stream) = self.start().await? {
-                        return Ok(stream);
+                Attempt::NotRunning => match self.start().await? {
+                    StartAttempt::Serving(stream) => return Ok(stream),
+                    StartAttempt::NotFirst => {}
+                    StartAttempt::Ended(reason) => {
+                        failed_starts += 1;
+                        if failed_starts >= MAX_FAILED_STARTS {
+                            let reason = reason.unwrap_or_else(|| {
+                                let log = self.socket.log_path();
+                                format!("it ended while it started; its log is `{}`", log.display())
+                            });
+                            return Err(JoinError::Start(io::Error::other(reason)));
+                        }
                     }
-                }
+                },
             }
             tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
 
-    /// Starts the background gateway, unless another client is faster, and connects to it.
-    async fn start(&self) -> Result<Option<GatewayStream>, JoinError> {
+    /// Starts the background gateway, unless another client is faster, and connects to it. The lock is held until the
+    /// process listens, so that no other client starts one as well.
+    async fn start(&self) -> Result<StartAttempt, JoinError> {
         let socket = self.socket.clone();
         let locked = tokio::task::spawn_blocking(move || socket.lock_start()).await;
-        let lock = locked.map_err(|error| JoinError::Start(error.into()))??;
+        let _lock = locked.map_err(|error| JoinError::Start(error.into()))??;
         if let Attempt::Serving(stream) = self.attempt().await? {
-            return Ok(Some(stream));
+            return Ok(StartAttempt::Serving(stream));
         }
         let log = self.socket.open_log(MAX_LOG_BYTES)?;
         let command =
             [own_executable(), "background".into(), "--detach".into(), self.socket.name().into()];
         let starter = move || background::run_starter(&command, log);
         let started = tokio::task::spawn_blocking(starter).await;
-        started.map_err(|error| JoinError::Start(error.into()))?.map_err(JoinError::Start)?;
-        // The lock is held until the process listens, so that no other client starts one as well.
-        loop {
-            match self.attempt().await? {
-                Attempt::Serving(stream) => {
-                    drop(lock);
-                    return Ok(Some(stream));
-                }
-                Attempt::Ended => return Ok(None),
-                Attempt::NotRunning => tokio::time::sleep(RETRY_INTERVAL).await,
-            }
+        let started = started.map_err(|error| JoinError::Start(error.into()))?;
+        match started.map_err(JoinError::Start)? {
+            Startup::Listening => {}
+            Startup::NotFirst => return Ok(StartAttempt::NotFirst),
+            Startup::Ended(reason) => return Ok(StartAttempt::Ended(reason)),
         }
+        Ok(match self.attempt().await? {
+            Attempt::Serving(stream) => StartAttempt::Serving(stream),
+            Attempt::Ended | Attempt::NotRunning => StartAttempt::Ended(None),
+        })
     }
 
     async fn attempt(&self) -> Result<Attempt, JoinError> {
@@ -172,10 +201,19 @@ pub(in super::super) async fn ask(
     hello: &Hello,
     wait: Duration,
 ) -> Result<HelloReply, JoinError> {
+    Ok(ask_on_stream(socket, hello, wait).await?.0)
+}
+
+/// Like [`ask`]. Also returns the connection, which may stay open.
+pub(in super::super) async fn ask_on_stream(
+    socket: &BackgroundSocket,
+    hello: &Hello,
+    wait: Duration,
+) -> Result<(HelloReply, GatewayStream), JoinError> {
     let asked = async {
         let stream = socket.connect().await?;
         let failed = |source| SocketError::Io { path: socket.path(), source };
-        Ok(exchange(stream, hello).await.map_err(failed)?.0)
+        Ok(exchange(stream, hello).await.map_err(failed)?)
     };
     tokio::time::timeout(wait, asked)
         .await

@@ -9,7 +9,7 @@ mod log_file;
 mod shared_gateways;
 
 use client_options::ClientOptions;
-pub(super) use join::{BackgroundGateway, JoinError, ask};
+pub(super) use join::{BackgroundGateway, JoinError, ask, ask_on_stream};
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolcrib_mcp::background::{
     self, BackgroundSocket, BackgroundStatus, ClientHello, ClientStatus, Hello, HelloReply,
-    ListeningSocket, SharedOutput, SocketError,
+    ListeningSocket, SharedOutput, SocketError, Startup,
 };
 use toolcrib_mcp::serve::{self, StreamClient};
 
@@ -57,6 +57,16 @@ pub(crate) fn run(args: &BackgroundArgs) -> Result<bool, Failure> {
             .map_err(|error| gateway_failure(&error, "see the log of the background gateway"));
     }
     background::become_daemon();
+    let started = start(args);
+    if let Err(failure) = &started {
+        let reason = format!("{failure} (hint: {})", failure.hint());
+        // An error means that the client no longer waits for the report.
+        let _ = background::report_startup(&Startup::Ended(Some(reason)));
+    }
+    started
+}
+
+fn start(args: &BackgroundArgs) -> Result<bool, Failure> {
     let state = state_folder().ok_or_else(|| {
         gateway_failure(&"there is no state folder", "set HOME or XDG_STATE_HOME")
     })?;
@@ -68,10 +78,14 @@ pub(crate) fn run(args: &BackgroundArgs) -> Result<bool, Failure> {
     block_on(async {
         let listening = match listen(&socket).await {
             Ok(listening) => listening,
-            // Another process was faster. Its clients find it.
-            Err(SocketError::InUse(_)) => return Ok(true),
+            Err(error @ SocketError::InUse(_)) => {
+                tracing::info!("this process ends: {error}, or has not ended yet");
+                let _ = background::report_startup(&Startup::NotFirst);
+                return Ok(true);
+            }
             Err(error) => return Err(failed(&error)),
         };
+        let _ = background::report_startup(&Startup::Listening);
         let stop = stop_on_signals()?;
         tracing::info!(pid = std::process::id(), "the background gateway is running");
         if let Ok(others) = BackgroundSocket::all(&state) {
@@ -116,6 +130,8 @@ struct Background {
     is_retired: AtomicBool,
     stop: CancellationToken,
     connections: TaskTracker,
+    /// The connections of `toolcrib stop`, which wait until the servers have ended.
+    stop_requests: Mutex<Vec<OwnedWriteHalf>>,
 }
 
 /// A client that is being served.
@@ -136,6 +152,7 @@ impl Background {
             is_retired: AtomicBool::new(false),
             stop,
             connections: TaskTracker::new(),
+            stop_requests: Mutex::default(),
         }
     }
 
@@ -146,13 +163,15 @@ impl Background {
             () = self.until_unneeded() => tracing::info!("the background gateway is no longer needed and stops"),
             () = self.stop.cancelled() => {}
         }
-        // From now on, clients start another background gateway.
-        drop(listening);
+        // From now on, clients start another background gateway. It begins when the servers of this one have ended,
+        // because two processes of a server might use the same files.
+        let _lock = listening.close();
         self.stop.cancel();
         self.connections.close();
         let _ = tokio::time::timeout(LAST_MESSAGES_TIMEOUT, self.connections.wait()).await;
         let (gateways, _) = self.gateways.take_unused(true);
         join_all(gateways.iter().map(|shared| shared.stop())).await;
+        self.stop_requests.lock().clear();
     }
 
     async fn accept(self: &Arc<Self>, listening: &ListeningSocket) {
@@ -212,6 +231,7 @@ impl Background {
             Ok(Hello::Stop) => {
                 tracing::info!("stopping, as the user requested");
                 background::write_line(&mut output, &HelloReply::Done("stopping".into())).await?;
+                self.stop_requests.lock().push(output);
                 self.stop.cancel();
                 return Ok(());
             }
@@ -250,9 +270,11 @@ impl Background {
         let streams = (input, last.clone());
         let serving = serve::stream(&shared.gateway, hello.profile, streams, ended.clone(), stream);
         let mut serving = std::pin::pin!(serving);
+        let mut is_leaving = false;
         let served = tokio::select! {
             served = &mut serving => served,
             () = must_leave.cancelled() => {
+                is_leaving = true;
                 tracing::info!(pid = hello.pid, "with the changed config, this client needs different servers; disconnecting it, so that it reconnects");
                 ended.cancel();
                 serving.await
@@ -261,6 +283,7 @@ impl Background {
         match served {
             Err(error) => last.send_ended(&error.to_string()).await,
             Ok(()) if self.stop.is_cancelled() => last.send_stopping().await,
+            Ok(()) if is_leaving => last.send_leaving().await,
             Ok(()) => {}
         }
         Ok(())

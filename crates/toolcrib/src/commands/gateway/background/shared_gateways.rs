@@ -24,6 +24,9 @@ use crate::output::Failure;
 /// How long a background gateway waits for its first client.
 const FIRST_CLIENT_TIMEOUT: Duration = Duration::from_mins(1);
 
+/// How long a gateway that is not the last one stays unused if `background_idle` is `never`.
+const OTHER_GATEWAY_IDLE: Duration = Duration::from_mins(1);
+
 /// All gateways, and the pool of their servers.
 #[derive(Default)]
 pub(super) struct SharedGateways {
@@ -61,8 +64,9 @@ pub(super) struct Membership {
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        self.shared.clients.lock().retain(|client| client.id != self.id);
+        // The time comes first: a gateway without clients must not have an old one.
         *self.shared.unused_since.lock() = Instant::now();
+        self.shared.clients.lock().retain(|client| client.id != self.id);
     }
 }
 
@@ -86,9 +90,12 @@ impl SharedGateways {
         let mut gateways = self.gateways.lock();
         let can_share = |shared: &&Arc<SharedGateway>| {
             // The file may have changed since the gateway has read it. Then a new one is started.
+            let known = shared.gateway.config();
+            let current = &config.sections.gateway;
             shared.location == location
                 && shared.options == options
-                && shared.gateway.config().servers == config.sections.gateway.servers
+                && known.servers == current.servers
+                && known.profiles == current.profiles
                 && ServerPool::can_share(
                     &config.sections.gateway,
                     &shared.environment,
@@ -153,7 +160,14 @@ impl SharedGateways {
     /// Returns the removed ones, and whether any is left.
     pub(super) fn take_unused(&self, at_once: bool) -> (Vec<Arc<SharedGateway>>, bool) {
         let mut gateways = self.gateways.lock();
-        let unused = gateways.extract_if(.., |shared| shared.is_unused(at_once)).collect();
+        let mut left = gateways.len();
+        let unused = gateways
+            .extract_if(.., |shared| {
+                let is_unused = shared.is_unused(at_once, left == 1);
+                left -= usize::from(is_unused);
+                is_unused
+            })
+            .collect();
         (unused, !gateways.is_empty())
     }
 }
@@ -169,11 +183,13 @@ impl SharedGateway {
         Membership { shared: Arc::clone(self), must_leave, id }
     }
 
-    fn is_unused(&self, at_once: bool) -> bool {
+    /// Whether no client has used the gateway for the configured time. Without such a time, only the last gateway is kept:
+    /// the others may be for folders that nobody works in any more.
+    fn is_unused(&self, at_once: bool, is_last: bool) -> bool {
         let unused_for = self.unused_since.lock().elapsed();
         let is_over = match self.gateway.config().gateway.background_idle {
             _ if at_once => true,
-            IdleTimeout::Never => false,
+            IdleTimeout::Never => !is_last && unused_for >= OTHER_GATEWAY_IDLE,
             IdleTimeout::After(seconds) => unused_for.as_secs_f64() >= seconds,
         };
         is_over && self.clients.lock().is_empty()
