@@ -176,14 +176,17 @@ impl Hub {
     /// Requests log messages of this level and above from all servers, unless a client has already requested a more
     /// verbose level.
     pub(crate) fn request_log_level(&self, level: LoggingLevel) {
-        {
+        let is_new = {
             let mut current = self.shared().log_level.lock();
-            if current.is_some_and(|current| severity(current) <= severity(level)) {
-                return;
+            let is_new = !current.is_some_and(|current| severity(current) <= severity(level));
+            if is_new {
+                *current = Some(level);
             }
-            *current = Some(level);
-        }
-        for upstream in self.all_upstreams() {
+            is_new
+        };
+        // Another gateway of the pool may have changed the level when the unshared processes of this one were running.
+        let shared = if is_new { self.pool.upstreams() } else { Vec::new() };
+        for upstream in shared.into_iter().chain(self.unshared_servers.all()) {
             tokio::spawn(async move { upstream.send_log_level().await });
         }
     }

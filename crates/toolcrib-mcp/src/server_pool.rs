@@ -14,7 +14,7 @@ use crate::metrics::GatewayMetrics;
 use crate::saved_lists::SavedLists;
 use crate::upstream::{HostEnvironment, SharedState, Upstream, UpstreamContext};
 
-/// Identifies a server in the pool by a hash of its expanded config.
+/// Identifies a server in the pool by a hash of its resolved config.
 pub(crate) type PoolKey = blake3::Hash;
 
 /// How many clients the gateways of a pool have.
@@ -79,9 +79,14 @@ impl ServerPool {
         hasher.finalize()
     }
 
-    /// Returns the server with this key for one more gateway, and starts its task if no gateway uses it yet. A new
-    /// server uses the lists and takes over the subscriptions of `before`, the server that it replaces, until it has
-    /// answered.
+    /// Returns all servers.
+    pub(crate) fn upstreams(&self) -> Vec<Arc<Upstream>> {
+        self.servers.lock().values().map(|pooled| Arc::clone(&pooled.upstream)).collect()
+    }
+
+    /// Returns the server with this key for one more gateway, and starts its task if no gateway uses it yet. A new server
+    /// takes over the subscriptions of `before`, the server that it replaces. If no lists are saved, it also shows the
+    /// lists of `before` until it has answered.
     pub(crate) fn acquire(
         &self,
         key: PoolKey,
@@ -100,8 +105,15 @@ impl ServerPool {
             Some((lists, are_confirmed)) => (Some(Arc::new(lists)), are_confirmed),
             None => (None, false),
         };
+        // The new server gets the id of the old one, so that subscriptions stay valid. If another gateway uses the old one
+        // too, it may replace it by a different server, and messages of the two must not be confused.
+        let is_only_user = |before: &Arc<Upstream>| {
+            let mut pooled = servers.values();
+            pooled.any(|pooled| Arc::ptr_eq(&pooled.upstream, before) && pooled.users == 1)
+        };
+        let inherited_id = before.filter(|before| is_only_user(before)).map(|before| before.id);
         let context = UpstreamContext {
-            id: before.map_or_else(|| self.shared.unique_id(), |before| before.id),
+            id: inherited_id.unwrap_or_else(|| self.shared.unique_id()),
             owner: None,
             client_environment: Arc::clone(environment),
             lists: lists.or_else(|| before.and_then(|before| before.lists())),

@@ -7,6 +7,8 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tokio::sync::OwnedSemaphorePermit;
+
 use crate::ClientEnvironment;
 use crate::config::GatewayConfig;
 use crate::server_pool::ServerPool;
@@ -21,8 +23,15 @@ pub(crate) struct IdentifiedClient {
     pub(crate) has_roots: bool,
 }
 
+/// An unshared process, and its part of the maximum.
+#[derive(Debug)]
+struct UnsharedServer {
+    upstream: Arc<Upstream>,
+    _permit: OwnedSemaphorePermit,
+}
+
 /// The servers of each client, by the id of the client and the name of the server.
-type ServersByClient = BTreeMap<(u64, Arc<str>), Arc<Upstream>>;
+type ServersByClient = BTreeMap<(u64, Arc<str>), UnsharedServer>;
 
 /// The unshared processes.
 #[derive(Debug, Default)]
@@ -50,12 +59,13 @@ impl UnsharedServers {
         let mut servers = self.0.lock();
         let key = (client, Arc::clone(&common.name));
         if let Some(own) = servers.get(&key) {
-            return Ok(Arc::clone(own));
+            return Ok(Arc::clone(&own.upstream));
         }
-        let max = shared.limits.session_servers;
-        if servers.len() >= max {
-            return Err(TooManyUnsharedServers { server: Arc::clone(&common.name), max });
-        }
+        let permit = Arc::clone(&shared.unshared_permits).try_acquire_owned();
+        let permit = permit.map_err(|_| TooManyUnsharedServers {
+            server: Arc::clone(&common.name),
+            max: shared.limits.session_servers,
+        })?;
         let context = UpstreamContext {
             id: shared.unique_id(),
             owner: Some(client),
@@ -66,20 +76,20 @@ impl UnsharedServers {
         let (name, config) = (Arc::clone(&common.name), (*common.config()).clone());
         let own = Upstream::new(name, config, context, Arc::clone(shared));
         tokio::spawn(Arc::clone(&own).run_with_restarts());
-        servers.insert(key, Arc::clone(&own));
+        servers.insert(key, UnsharedServer { upstream: Arc::clone(&own), _permit: permit });
         Ok(own)
     }
 
     /// Returns all unshared processes.
     pub(crate) fn all(&self) -> Vec<Arc<Upstream>> {
-        self.0.lock().values().cloned().collect()
+        self.0.lock().values().map(|own| Arc::clone(&own.upstream)).collect()
     }
 
     /// Returns the servers of one client.
     pub(crate) fn of_client(&self, client: u64) -> Vec<Arc<Upstream>> {
         let servers = self.0.lock();
         let own = servers.iter().filter(|((owner, _), _)| *owner == client);
-        own.map(|(_, server)| Arc::clone(server)).collect()
+        own.map(|(_, own)| Arc::clone(&own.upstream)).collect()
     }
 
     /// Stops the servers of a client that has disconnected.
@@ -108,9 +118,9 @@ impl UnsharedServers {
 
     fn stop_unless(&self, is_kept: impl Fn(u64, &Upstream) -> bool) {
         self.0.lock().retain(|(owner, _), own| {
-            let is_kept = is_kept(*owner, own);
+            let is_kept = is_kept(*owner, &own.upstream);
             if !is_kept {
-                own.stop();
+                own.upstream.stop();
             }
             is_kept
         });

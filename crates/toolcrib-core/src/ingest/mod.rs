@@ -69,8 +69,8 @@ pub enum ListSource<'a> {
     Unknown,
     /// A default server name, such as the name of a file, for tools that do not name their server.
     Label(&'a str),
-    /// This server sent the list. All tools belong to it, even if they name another server, because a server must not
-    /// be able to add tools to another one.
+    /// This MCP server sent the list. All tools belong to it, even if they name another server, because a server must not
+    /// be able to add tools to another one. Only MCP's format is read.
     Server(&'a str),
 }
 

@@ -77,12 +77,13 @@ impl<'a> Reader<'a> {
     /// Reads an entry of a list: a tool, or a group of tools.
     pub(super) fn item(&mut self, place: &str, text: &str) {
         let Some(fields) = self.fields(place, text) else { return };
-        let Some((key, members)) = group(&fields) else {
+        // MCP has no groups.
+        let Some((key, members)) = group(&fields).filter(|_| !self.is_server) else {
             return self.single(place, text, &fields);
         };
         let name = fields
             .string("name")
-            .filter(|name| key == "tools" && !self.is_server && !clean::one_line(name).is_empty());
+            .filter(|name| key == "tools" && !clean::one_line(name).is_empty());
         let outer = self.label.clone();
         self.label = name.as_deref().map(server_name).or(outer.clone());
         // Groups cannot be nested, so every member of a group is read as a tool.
@@ -108,7 +109,10 @@ impl<'a> Reader<'a> {
     }
 
     fn single(&mut self, place: &str, text: &str, fields: &Fields<'_>) {
-        if let Some(format) = DefinitionFormat::of(fields) {
+        // A server could otherwise choose a format in which the caller's changes to its definitions have no effect.
+        let of_server = || fields.string("name").map(|_| DefinitionFormat::Mcp);
+        let format = if self.is_server { of_server() } else { DefinitionFormat::of(fields) };
+        if let Some(format) = format {
             let name = format.inner(fields).as_ref().unwrap_or(fields).string("name");
             let name = name.unwrap_or_default();
             if let Err(problem) = self.tool(place, text, format, &name) {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use toolcrib_core::{
-    Catalog, DeferPolicy, DefinitionFormat, Error, IngestedTools, Limits, Problem, ingest,
-    signature,
+    Catalog, DeferPolicy, DefinitionFormat, Error, IngestedTools, Limits, ListSource, Problem,
+    ingest, signature,
 };
 use toolcrib_text::clean::Hidden;
 
@@ -91,6 +91,36 @@ fn every_format_gives_the_same_tool() {
         );
         assert_eq!((tool.format(), tool.server()), (shape, Some("label")), "{text}");
     }
+}
+
+/// A gateway changes the definitions of servers in MCP's format. A server must not evade that with another format.
+#[test]
+fn from_a_server_only_the_format_of_mcp_is_read() {
+    let s = SCHEMA;
+    let list = format!(
+        r#"{{"tools":[
+            {{"name":"plain","inputSchema":{s}}},
+            {{"name":"anthropic","input_schema":{s}}},
+            {{"name":"gemini","parameters":{s}}},
+            {{"name":"both","inputSchema":{{"type":"object"}},"parameters":{s},"function":{{"name":"inner","parameters":{s}}}}},
+            {{"type":"function","function":{{"name":"openai","parameters":{s}}}}},
+            {{"functionDeclarations":[{{"name":"declared","parameters":{s}}}]}},
+            {{"type":"namespace","name":"space","tools":[{{"name":"member","inputSchema":{s}}}]}}
+        ]}}"#
+    );
+    let source = ListSource::Server("maths");
+    let ingested = ingest(list.as_bytes(), source, &Limits::default()).unwrap();
+    let tools: Vec<_> =
+        ingested.tools.iter().map(|tool| (tool.name(), tool.schema() == s)).collect();
+    let expected = [
+        ("plain", true),
+        ("anthropic", false),
+        ("gemini", false),
+        ("both", false),
+        ("space", false),
+    ];
+    assert_eq!(tools, expected);
+    assert!(ingested.tools.iter().all(|tool| tool.format() == DefinitionFormat::Mcp));
 }
 
 #[test]

@@ -14,13 +14,13 @@ use rmcp::model::{
 use rmcp::service::{Peer, RoleServer, SubscriptionContext};
 use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
+use toolcrib_core::Ledger;
 
 use super::Gateway;
 use super::client::Client;
 use super::session_tool_list::SessionToolList;
 use super::subscriptions::ClientSubscriptions;
 use crate::snapshot::{ListHashes, SessionKind};
-use crate::unshared_servers::IdentifiedClient;
 use crate::upstream::{ConnectedClient, ResourceKey, ServerMessage, Upstream};
 
 /// Forwards servers' messages that belong to no call to a client of the older protocol, until its session is closed.
@@ -81,6 +81,8 @@ struct ChangeWatcher<'a> {
     /// The hashes of the lists that the client may have. Initially these are the lists at the time when it connected,
     /// and later the lists at the time of its last notification.
     list_hashes: Option<ListHashes>,
+    /// Whether a client of the newer protocol shows user interfaces of tools, so that its list has more tools.
+    shows_apps: bool,
 }
 
 impl<'a> ChangeWatcher<'a> {
@@ -100,11 +102,23 @@ impl<'a> ChangeWatcher<'a> {
             snapshot.mark_changed();
         }
         let updates = gateway.hub().subscriptions().updates();
-        Self { gateway, profile, subscriptions, session_kind, list, snapshot, updates, list_hashes }
+        Self {
+            gateway,
+            profile,
+            subscriptions,
+            session_kind,
+            list,
+            snapshot,
+            updates,
+            list_hashes,
+            shows_apps: false,
+        }
     }
 
     fn current_hashes(&self) -> Option<ListHashes> {
-        self.gateway.list_hashes(self.profile, self.session_kind)
+        let visible = self.gateway.visible_to(self.profile, self.session_kind).ok()?;
+        let tools = visible.view.list_hash_with(&Ledger::new(0), self.shows_apps);
+        Some(ListHashes { tools, ..visible.view.list_hashes })
     }
 
     async fn next(&mut self) -> Option<NotifiedChange> {
@@ -198,17 +212,18 @@ pub(super) async fn notify_session(
 pub(super) async fn notify_subscription(
     gateway: &Arc<Gateway>,
     profile: Option<&str>,
-    client: Option<IdentifiedClient>,
+    client: &Client,
     context: &SubscriptionContext,
 ) {
     let filter: SubscriptionFilter = context.accepted().clone();
     let subscriptions = ClientSubscriptions::new(Arc::clone(gateway));
-    let list_hashes = gateway.list_hashes(profile, SessionKind::Stateless);
-    let mut watcher = ChangeWatcher::new(gateway, profile, &subscriptions, None, list_hashes);
+    let mut watcher = ChangeWatcher::new(gateway, profile, &subscriptions, None, None);
+    watcher.shows_apps = client.shows_apps();
+    watcher.list_hashes = watcher.current_hashes();
     let subscribe = async {
         for uri in filter.resource_subscriptions.iter().flatten() {
             let Ok(visible) = gateway.visible_in_session(profile) else { return };
-            if let Ok(located) = gateway.locate_resource(&visible, uri, client) {
+            if let Ok(located) = gateway.locate_resource(&visible, uri, client.identified()) {
                 // This future is dropped if the client disconnects, so `add` needs no signal that the request was
                 // abandoned.
                 let closed = std::future::pending();

@@ -1,6 +1,7 @@
 //! Prompts, resources and completions. Lists contain the entries of all servers, and other requests are forwarded to
 //! the server that has the prompt or resource.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rmcp::model::{
@@ -126,7 +127,7 @@ impl Gateway {
                 return location(&upstream.name, &own_uri);
             }
         }
-        match snapshot.resource_owner(uri, can_see) {
+        match snapshot.resource_owner(uri, &visible.view) {
             ResourceOwner::Server(server) => location(&server, uri),
             ResourceOwner::Ambiguous(servers) => {
                 Err(protocol_result::ambiguous_resource(uri, &servers))
@@ -150,7 +151,16 @@ impl Gateway {
         let entry = match &params.r#ref {
             Reference::Prompt(prompt) => visible.snapshot.prompts.find(&prompt.name, can_see),
             Reference::Resource(resource) => {
-                visible.snapshot.templates.find(&resource.uri, can_see)
+                let templates = &visible.snapshot.templates;
+                let of_uri = templates.iter().filter(|entry| entry.own_name == resource.uri);
+                let servers = of_uri.map(|entry| &entry.server).filter(|server| can_see(server));
+                // Templates of user interfaces have no prefix, so several servers may have the same.
+                let servers: BTreeSet<_> = servers.cloned().collect();
+                if is_app_uri(&resource.uri) && servers.len() > 1 {
+                    let servers: Vec<_> = servers.into_iter().collect();
+                    return Err(protocol_result::ambiguous_resource(&resource.uri, &servers));
+                }
+                templates.find(&resource.uri, can_see)
             }
             _ => None,
         };

@@ -382,11 +382,11 @@ impl ServerHandler for ClientSession {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         client_info_limit::check(&context.request_context().meta)?;
         check_uris(context.requested().resource_subscriptions.as_deref().unwrap_or_default())?;
-        let session = self.client(context.request_context()).identified();
+        let client = self.client(context.request_context());
         change_notifications::notify_subscription(
             &self.state.gateway,
             self.profile(),
-            session,
+            &client,
             &context,
         )
         .await;

@@ -32,7 +32,11 @@ pub(super) fn arguments_for_server(
     }
     let text = arguments.as_ref().map_or("{}", RawArguments::text);
     let fields = Fields::read(text).ok_or(ArgumentError::NotAnObject)?;
-    if let Some((hidden, _)) = fields.iter().find(|(key, _)| change.hides(key)) {
+    // Some servers ignore the case of names.
+    let folded = |name: &str| name.trim().to_lowercase();
+    let is_hidden =
+        |key: &str| change.hide_parameters.iter().any(|name| folded(name) == folded(key));
+    if let Some((hidden, _)) = fields.iter().find(|(key, _)| is_hidden(key)) {
         return Err(ArgumentError::Hidden(hidden.to_owned()));
     }
     let missing = change.defaults.iter().filter(|(name, _)| fields.get(name).is_none());
@@ -83,6 +87,11 @@ mod tests {
         ok(Some(r#"{"l\u0069mit":null}"#), r#"{"l\u0069mit":null,"token":"secret"}"#);
         for text in [r#"{"token":"x"}"#, r#"{"a":1,"t\u006fken":null}"#] {
             assert_eq!(sent(&change, Some(text)), Err(ArgumentError::Hidden("token".into())));
+        }
+        // Some servers would take these for `token`.
+        for name in ["Token", "TOKEN", " token "] {
+            let text = json!({ name: "x" }).to_string();
+            assert_eq!(sent(&change, Some(&text)), Err(ArgumentError::Hidden(name.into())));
         }
         assert_eq!(sent(&change, Some("[1]")), Err(ArgumentError::NotAnObject));
         let unset = ToolOverride {

@@ -200,8 +200,7 @@ impl ClientView {
             tools.iter().filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect();
         let missing = self.app_tools.iter().map(|id| catalog.tool(*id));
         let missing = missing.filter(|tool| !listed.contains(tool.name()));
-        tools
-            .extend(missing.filter_map(|tool| serde_json::from_str(&tool.shown_definition()).ok()));
+        tools.extend(missing.filter_map(|tool| listed_definition(&tool.shown_definition())));
     }
 
     fn list_with_found(&self, found: &Ledger) -> Value {

@@ -29,11 +29,11 @@ pub(crate) use resource_owner::ResourceOwner;
 pub(crate) use tool_definitions::override_notes;
 
 use parking_lot::Mutex;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use toolcrib_core::policy::Glob;
-use toolcrib_core::{Catalog, Crib, IngestedTools, TokenCounter, ToolId, is_app_uri};
+use toolcrib_core::{Catalog, Crib, IngestedTools, Scope, TokenCounter, ToolId, is_app_uri};
 
 use crate::config::{GatewayConfig, Server, ToolOverride};
 use crate::log_limit::LogLimit;
@@ -105,8 +105,8 @@ pub(crate) struct Snapshot {
     pub(crate) prompts: EntryList,
     pub(crate) resources: EntryList,
     pub(crate) templates: EntryList,
-    /// For each address of a user interface, the servers whose tools have that interface.
-    app_uris: HashMap<String, BTreeSet<Arc<str>>>,
+    /// For each address of a user interface, the tools that have that interface.
+    app_uris: HashMap<String, Vec<ToolId>>,
     /// For each server that has more tools than its share, a note about how many of them are used.
     pub(crate) truncation_notes: HashMap<Arc<str>, String>,
     /// Warnings about the lists, for the log.
@@ -220,22 +220,22 @@ impl Snapshot {
         included.all(|server| server.lists.is_some())
     }
 
-    /// Determines which of the included servers owns a URI that has no server's prefix.
-    pub(crate) fn resource_owner(
-        &self,
-        uri: &str,
-        includes: impl Fn(&str) -> bool,
-    ) -> ResourceOwner {
-        let with_tool = self.app_uris.get(uri);
+    /// Determines which of the servers that a client sees owns a URI that has no server's prefix.
+    pub(crate) fn resource_owner(&self, uri: &str, view: &ClientView) -> ResourceOwner {
+        let includes = |server: &str| view.can_see_server(server);
+        let catalog = self.crib.catalog();
+        let ids = self.app_uris.get(uri).into_iter().flatten();
+        let visible = ids.filter(|id| view.scope.contains(**id));
+        let with_tool =
+            visible.filter_map(|id| catalog.tool(*id).server()).map(Arc::from).collect();
         let owner = resource_owner::resource_owner(
             uri,
-            with_tool,
+            &with_tool,
             &self.resources,
             &self.templates,
-            &includes,
+            includes,
         );
-        if owner != ResourceOwner::Unknown || is_app_uri(uri) || !self.have_all_answered(&includes)
-        {
+        if owner != ResourceOwner::Unknown || is_app_uri(uri) || !self.have_all_answered(includes) {
             return owner;
         }
         // If only one included server has resources at all, the URI can only belong to that server.
@@ -326,12 +326,12 @@ impl Snapshot {
     }
 }
 
-/// Returns the addresses of the tools' user interfaces, each with the servers whose tools have that interface.
-fn app_uris(catalog: &Catalog) -> HashMap<String, BTreeSet<Arc<str>>> {
-    let mut app_uris: HashMap<String, BTreeSet<Arc<str>>> = HashMap::new();
-    for tool in catalog.tools() {
-        if let (Some(uri), Some(server)) = (tool.app_uri(), tool.server()) {
-            app_uris.entry(uri).or_default().insert(server.into());
+/// Returns the addresses of the tools' user interfaces, each with the tools that have that interface.
+fn app_uris(catalog: &Catalog) -> HashMap<String, Vec<ToolId>> {
+    let mut app_uris: HashMap<String, Vec<ToolId>> = HashMap::new();
+    for id in Scope::all(catalog).ids() {
+        if let Some(uri) = catalog.tool(id).app_uri() {
+            app_uris.entry(uri).or_default().push(id);
         }
     }
     app_uris

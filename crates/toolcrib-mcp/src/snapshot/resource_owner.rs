@@ -41,11 +41,11 @@ impl ResourceOwner {
     }
 }
 
-/// Determines which of the included servers a URI belongs to. `with_tool` are the servers with a tool whose user
+/// Determines which of the included servers a URI belongs to. `with_tool` are the included servers with a tool whose user
 /// interface has this URI. Servers need not list such URIs.
 pub(super) fn resource_owner(
     uri: &str,
-    with_tool: Option<&BTreeSet<Arc<str>>>,
+    with_tool: &BTreeSet<Arc<str>>,
     resources: &EntryList,
     templates: &EntryList,
     includes: impl Fn(&str) -> bool,
@@ -53,7 +53,6 @@ pub(super) fn resource_owner(
     let resources = || resources.iter().filter(|entry| includes(&entry.server));
     let templates = templates.iter().filter(|entry| includes(&entry.server));
     let listed = resources().filter(|entry| entry.own_name == uri).map(|entry| &entry.server);
-    let with_tool = with_tool.into_iter().flatten().filter(|server| includes(server));
     let mut claimants: BTreeSet<&Arc<str>> = listed.chain(with_tool).collect();
     let uri = lowercase_authority(uri);
     let covers = |prefix: Option<String>| prefix.is_some_and(|prefix| uri.starts_with(&prefix));

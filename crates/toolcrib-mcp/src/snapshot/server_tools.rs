@@ -11,7 +11,7 @@ use crate::config::GatewayConfig;
 /// Returns the tools of one server that its config allows.
 pub(super) fn ingest_tools(server: &SnapshotServer, config: &GatewayConfig) -> IngestedTools {
     let Some(lists) = &server.lists else { return IngestedTools::default() };
-    let tools = overridden_definitions(lists.tools.json(), &server.config.tools);
+    let tools = overridden_definitions(lists.tools.json(), &server.config);
     let list = format!("{{\"tools\":{tools}}}");
     let source = ListSource::Server(&server.name);
     let Ok(mut ingested) = ingest(list.as_bytes(), source, &config.settings.limits) else {

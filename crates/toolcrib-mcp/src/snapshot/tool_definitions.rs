@@ -10,36 +10,62 @@ use serde_json::Value;
 use toolcrib_core::nearest_names;
 use toolcrib_text::json::{Fields, items, quote};
 
-use crate::config::ToolOverride;
+use crate::config::{Server, ToolOverride};
 use crate::hidden_text::loggable_name;
 use crate::upstream::Definitions;
 
+/// The fields of `annotations` that say what a tool does. Their defaults are the cautious values.
+const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
+
 /// Returns a list of definitions as clients should see them, except for the tools' names.
-pub(super) fn overridden_definitions<'t>(
-    list: &'t str,
-    overrides: &BTreeMap<String, ToolOverride>,
-) -> Cow<'t, str> {
-    let tools = if overrides.is_empty() { None } else { items(list) };
+pub(super) fn overridden_definitions<'t>(list: &'t str, server: &Server) -> Cow<'t, str> {
+    let is_unchanged = server.tools.is_empty() && server.trust_annotations;
+    let tools = if is_unchanged { None } else { items(list) };
     let Some(tools) = tools else { return Cow::Borrowed(list) };
     let definitions: Vec<Cow<'_, str>> = tools
         .iter()
-        .map(|tool| edited_definition(tool.get(), overrides).map_or(tool.get().into(), Cow::Owned))
+        .map(|tool| edited_definition(tool.get(), server).map_or(tool.get().into(), Cow::Owned))
         .collect();
     Cow::Owned(format!("[{}]", definitions.join(",")))
 }
 
 /// Returns the edited definition of one tool, or `None` if the config does not change it.
-fn edited_definition(tool: &str, overrides: &BTreeMap<String, ToolOverride>) -> Option<String> {
+fn edited_definition(tool: &str, server: &Server) -> Option<String> {
     let fields = Fields::read(tool)?;
-    let change = overrides.get(&fields.string("name")?)?;
+    let change = server.tools.get(&fields.string("name")?);
     let mut edits = Vec::new();
-    if let Some(description) = &change.description {
+    if let Some(description) = change.and_then(|change| change.description.as_deref()) {
         edits.push(("description", Some(quote(description))));
     }
-    if let Some(schema) = fields.get("inputSchema").and_then(|text| edited_schema(text, change)) {
+    if let Some(change) = change
+        && let Some(schema) = fields.get("inputSchema").and_then(|text| edited_schema(text, change))
+    {
         edits.push(("inputSchema", Some(schema)));
     }
-    Some(fields.with(&edits))
+    let read_only = change.and_then(|change| change.read_only);
+    let annotations = fields.get("annotations").unwrap_or("{}");
+    if let Some(hints) = edited_hints(read_only, server.trust_annotations)
+        && let Some(annotations) = Fields::read(annotations)
+    {
+        edits.push(("annotations", Some(annotations.with(&hints))));
+    }
+    (!edits.is_empty()).then(|| fields.with(&edits))
+}
+
+/// Returns the hints that replace those of a tool, or `None` if they stay. A client may decide by them whether to ask its
+/// user, so it must see what the config says.
+fn edited_hints(
+    read_only: Option<bool>,
+    are_trusted: bool,
+) -> Option<Vec<(&'static str, Option<String>)>> {
+    let yes = || Some("true".to_owned());
+    let no = || Some("false".to_owned());
+    match read_only {
+        Some(true) => Some(vec![("readOnlyHint", yes()), ("destructiveHint", no())]),
+        Some(false) => Some(vec![("readOnlyHint", no())]),
+        None if are_trusted => None,
+        None => Some(HINTS.map(|hint| (hint, None)).into()),
+    }
 }
 
 /// Returns a schema without the hidden parameters, in which parameters with a default are optional. Only `properties`
@@ -93,6 +119,11 @@ pub(crate) fn override_notes(
         };
         let schema = &tool["inputSchema"];
         let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+            if !change.hide_parameters.is_empty() || !change.defaults.is_empty() {
+                notes.push(format!(
+                    "`tools.{name}` cannot change the parameters that the model sees, because the tool's schema has no `properties` at the top level"
+                ));
+            }
             continue;
         };
         let defaults = change.defaults.iter().map(|(parameter, _)| ("defaults", parameter));
@@ -138,7 +169,16 @@ mod tests {
     use super::*;
     use crate::config::ToolDefault;
 
-    fn change() -> BTreeMap<String, ToolOverride> {
+    fn changed(name: &str, change: ToolOverride) -> Server {
+        Server { tools: [(name.to_owned(), change)].into(), ..plain() }
+    }
+
+    fn plain() -> Server {
+        let config = crate::GatewayConfig::from_toml("[servers.a]\ncommand = 'x'").unwrap();
+        config.servers["a"].clone()
+    }
+
+    fn change() -> Server {
         let change = ToolOverride {
             description: Some("Reads \"one\" file.".into()),
             hide_parameters: vec!["token".into()],
@@ -149,7 +189,7 @@ mod tests {
             ],
             ..ToolOverride::default()
         };
-        BTreeMap::from([("read".to_owned(), change)])
+        changed("read", change)
     }
 
     #[test]
@@ -159,10 +199,40 @@ mod tests {
         let expected = r#"{"z":1.00,"name":"read","description":"Reads \"one\" file.","inputSchema":{"type":"object","properties":{"path":{"type" : "string"},"limit":{"type":"integer","default":5},"account":{}},"required":["path"],"x":[1]},"_meta":{"a":1}}"#;
         let edited = overridden_definitions(&list, &change());
         assert_eq!(edited, format!(r#"[{{"name":"write" }},{expected}]"#));
-        assert!(matches!(overridden_definitions(&list, &BTreeMap::new()), Cow::Borrowed(_)));
+        assert!(matches!(overridden_definitions(&list, &plain()), Cow::Borrowed(_)));
         for odd in ["[]", r#"[1,{"name":1},{"name":"read"},{"name":"read","inputSchema":true}]"#] {
             let edited = overridden_definitions(odd, &change());
             assert!(serde_json::from_str::<Vec<Value>>(&edited).is_ok(), "{edited}");
+        }
+    }
+
+    /// What a client sees must not say more than what the config says.
+    #[test]
+    fn annotations_follow_the_config() {
+        let tool = r#"[{"name":"wipe","annotations":{"title":"W","readOnlyHint":true,"openWorldHint":false}}]"#;
+        let bare = r#"[{"name":"wipe"}]"#;
+        let read_only =
+            |read_only| changed("wipe", ToolOverride { read_only, ..ToolOverride::default() });
+        let untrusted = Server { trust_annotations: false, ..read_only(None) };
+        for (server, list, annotations) in [
+            (
+                read_only(None),
+                tool,
+                json!({"title": "W", "readOnlyHint": true, "openWorldHint": false}),
+            ),
+            (
+                read_only(Some(false)),
+                tool,
+                json!({"title": "W", "readOnlyHint": false, "openWorldHint": false}),
+            ),
+            (read_only(Some(false)), bare, json!({"readOnlyHint": false})),
+            (read_only(Some(true)), bare, json!({"readOnlyHint": true, "destructiveHint": false})),
+            (untrusted.clone(), tool, json!({"title": "W"})),
+            (Server { tools: BTreeMap::new(), ..untrusted }, tool, json!({"title": "W"})),
+        ] {
+            let edited: Value =
+                serde_json::from_str(&overridden_definitions(list, &server)).unwrap();
+            assert_eq!(edited[0]["annotations"], annotations, "{list}");
         }
     }
 

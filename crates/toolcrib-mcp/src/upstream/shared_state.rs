@@ -19,6 +19,8 @@ pub(crate) struct SharedState {
     pub(crate) start_permits: Semaphore,
     /// Limits the concurrent calls to all servers together.
     pub(crate) call_permits: Arc<Semaphore>,
+    /// Limits the unshared processes of all servers and clients together.
+    pub(crate) unshared_permits: Arc<Semaphore>,
     /// Counts changes of anything that clients can see. Every hub waits for the next change.
     pub(crate) view_changes: watch::Sender<u64>,
     pub(crate) environment: HostEnvironment,
@@ -43,6 +45,7 @@ impl SharedState {
         Self {
             start_permits: Semaphore::new(limits.starting),
             call_permits: Arc::new(Semaphore::new(limits.calls)),
+            unshared_permits: Arc::new(Semaphore::new(limits.session_servers)),
             view_changes: watch::Sender::new(0),
             clients: Arc::default(),
             log_level: Mutex::default(),

@@ -124,7 +124,8 @@ fn a_host_finds_the_interface_of_a_deferred_tool() {
 /// that the user sees. A profile with one of the servers resolves that.
 #[test]
 fn an_interface_that_two_servers_claim_is_not_read() {
-    let profile = "[profiles.maps]\nservers = ['maps']\n";
+    let profile = "[profiles.maps]\nservers = ['maps']\n\
+                   [profiles.denied]\ndeny = ['evil/draw', 'evil/own']\n";
     // `evil` is first in every order, and only its tool names the address.
     let environment =
         environment("apps-twice").scripted("evil", &script(CHART, &[]), "").with(profile);
@@ -140,7 +141,35 @@ fn an_interface_that_two_servers_claim_is_not_read() {
     let narrow = environment.stdio_as(Era::Older, "maps");
     ready(&narrow, &["maps"]);
     assert_eq!(read(&narrow, CHART)["contents"][0]["text"], "<p>");
+    drop(narrow);
+    // A tool that a profile denies claims nothing for its clients.
+    let denied = environment.stdio_as(Era::Older, "denied");
+    ready(&denied, &["evil", "maps"]);
+    assert_eq!(read(&denied, CHART)["contents"][0]["text"], "<p>");
     assert_eq!(count(&environment.log("evil"), "read"), 0);
+}
+
+/// The templates of two servers are the same, so a completion could send what the user types to the wrong server.
+#[test]
+fn a_template_of_interfaces_that_two_servers_have_is_not_completed() {
+    let mut both = script("ui://chart/1", &[]);
+    let template = json!({"uriTemplate": "ui://chart/{id}", "name": "t"});
+    both["methods"]["resources/templates/list"] = json!({"resourceTemplates": [template]});
+    both["methods"]["completion/complete"] = Value::Null;
+    both["capabilities"]["completions"] = json!({});
+    let environment = TestEnvironment::new("apps-complete")
+        .with("[activation]\nmode = \"on\"\n")
+        .scripted("aaa", &both, "")
+        .scripted("maps", &both, "");
+    let peer = environment.stdio(Era::Older);
+    ready(&peer, &["aaa", "maps"]);
+    let reference = json!({"type": "ref/resource", "uri": "ui://chart/{id}"});
+    let argument = json!({"name": "id", "value": "mine"});
+    let answer = peer.ask("completion/complete", json!({"ref": reference, "argument": argument}));
+    assert_eq!(answer["error"]["data"]["servers"], json!(["aaa", "maps"]), "{answer}");
+    for server in ["aaa", "maps"] {
+        assert_eq!(count(&environment.log(server), "hang completion/complete"), 0);
+    }
 }
 
 /// All servers use the same scheme for their interfaces, so an address that only has this scheme belongs to no server.
