@@ -22,8 +22,8 @@ use crate::server_pool::{PoolKey, ServerPool};
 use crate::snapshot::{SessionKind, Snapshot, SnapshotServer, disclosure_warnings};
 use crate::unshared_servers::{IdentifiedClient, TooManyUnsharedServers, UnsharedServers};
 use crate::upstream::{
-    ConnectedClients, ResourceKey, SharedState, SubscriptionRegistry, Upstream, severity,
-    sleep_until,
+    ConnectedClients, ResourceKey, ServerLists, SharedState, SubscriptionRegistry, Upstream,
+    severity, sleep_until,
 };
 
 /// How long changes are collected before a new snapshot is built.
@@ -31,6 +31,8 @@ const DEBOUNCE: Duration = Duration::from_millis(20);
 
 /// The servers by name, with their keys in the pool.
 type Upstreams = BTreeMap<Arc<str>, (PoolKey, Arc<Upstream>)>;
+
+type ClientSnapshots = BTreeMap<u64, Arc<Snapshot>>;
 
 /// All servers, and the current snapshot of them.
 pub(crate) struct Hub {
@@ -41,6 +43,8 @@ pub(crate) struct Hub {
     unshared_servers: UnsharedServers,
     config: Mutex<Arc<GatewayConfig>>,
     snapshot: watch::Sender<Arc<Snapshot>>,
+    /// The snapshots of clients whose own processes list something else than the common ones, by the ids of the clients.
+    client_snapshots: Mutex<ClientSnapshots>,
     counter: Arc<dyn TokenCounter>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -71,6 +75,7 @@ impl Hub {
             unshared_servers: UnsharedServers::default(),
             config: Mutex::new(Arc::clone(&config)),
             snapshot: watch::Sender::new(Arc::new(empty)),
+            client_snapshots: Mutex::default(),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
             counter,
@@ -168,7 +173,19 @@ impl Hub {
         Arc::clone(&self.snapshot.borrow())
     }
 
-    /// Subscribes to new snapshots.
+    /// Returns what a client can see now. `client` is `None` if it cannot be told apart from other clients.
+    pub(crate) fn snapshot_for(&self, client: Option<u64>) -> Arc<Snapshot> {
+        let own = client.and_then(|client| self.client_snapshots.lock().get(&client).cloned());
+        own.unwrap_or_else(|| self.snapshot())
+    }
+
+    /// Ends the own processes of a client that has disconnected.
+    pub(crate) fn end_client(&self, client: u64) {
+        self.unshared_servers.end_client(client);
+        self.client_snapshots.lock().remove(&client);
+    }
+
+    /// Subscribes to new snapshots, also to those of single clients.
     pub(crate) fn subscribe(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.snapshot.subscribe()
     }
@@ -291,10 +308,8 @@ impl Hub {
     fn rebuild_snapshot(&self) {
         let config = self.config();
         for own in self.unshared_servers.all() {
-            if own.write_throttle.begin_final_write()
-                && let Some(common) = self.upstream(&own.name)
-            {
-                common.take_lists(&own);
+            if let Some(common) = self.upstream(&own.name) {
+                common.learn_from(&own);
             }
         }
         for upstream in self.upstreams() {
@@ -320,9 +335,12 @@ impl Hub {
         }
         let before = self.snapshot();
         if before.is_built_from(&config, &servers) {
+            if self.rebuild_client_snapshots(&config, &servers) {
+                self.snapshot.send_modify(|_| {});
+            }
             return;
         }
-        let snapshot = Snapshot::build(Some(&before), &config, servers, &self.counter);
+        let snapshot = Snapshot::build(Some(&before), &config, servers.clone(), &self.counter);
         // Clients will request these views first, so they are computed ahead of time.
         for session_kind in [SessionKind::Stateful, SessionKind::Stateless] {
             snapshot.view(None, session_kind);
@@ -335,7 +353,47 @@ impl Hub {
                 upstream.warn(line);
             }
         }
+        self.rebuild_client_snapshots(&config, &servers);
         self.snapshot.send_replace(Arc::new(snapshot));
+    }
+
+    /// Builds the snapshots of clients whose own processes list something else than `common`, the servers that all clients
+    /// see. Such lists belong to the client alone: they may depend on its roots or on what it has done. Returns whether
+    /// anything changed.
+    fn rebuild_client_snapshots(
+        &self,
+        config: &Arc<GatewayConfig>,
+        common: &[SnapshotServer],
+    ) -> bool {
+        let mut own_lists = BTreeMap::<u64, Vec<SnapshotServer>>::new();
+        for own in self.unshared_servers.all() {
+            let Some(client) = own.owner() else { continue };
+            let Some(at) = common.iter().position(|server| server.name == own.name) else {
+                continue;
+            };
+            let is_common = |lists: &Arc<ServerLists>| {
+                common[at].lists.as_ref().is_some_and(|common| common.is_seen_as(lists))
+            };
+            let lists = own.lists().filter(|lists| !is_common(lists));
+            if let Some(lists) = lists {
+                let servers = own_lists.entry(client).or_insert_with(|| common.to_vec());
+                servers[at].lists = Some(lists);
+            }
+        }
+        let before = self.client_snapshots.lock().clone();
+        let mut is_changed = before.keys().any(|client| !own_lists.contains_key(client));
+        let mut now = ClientSnapshots::new();
+        for (client, servers) in own_lists {
+            let known = before.get(&client).filter(|known| known.is_built_from(config, &servers));
+            let snapshot = known.cloned().unwrap_or_else(|| {
+                is_changed = true;
+                let base = before.get(&client).cloned().unwrap_or_else(|| self.snapshot());
+                Arc::new(Snapshot::build(Some(&base), config, servers, &self.counter))
+            });
+            now.insert(client, snapshot);
+        }
+        *self.client_snapshots.lock() = now;
+        is_changed
     }
 
     /// Saves the lists of a server. Returns the number of bytes written.

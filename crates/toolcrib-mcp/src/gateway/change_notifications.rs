@@ -16,10 +16,10 @@ use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 use toolcrib_core::Ledger;
 
-use super::Gateway;
 use super::client::Client;
 use super::session_tool_list::SessionToolList;
 use super::subscriptions::ClientSubscriptions;
+use super::{Gateway, Viewer};
 use crate::snapshot::{ListHashes, SessionKind};
 use crate::upstream::{ConnectedClient, ResourceKey, ServerMessage, Upstream};
 
@@ -71,7 +71,7 @@ enum NotifiedChange {
 /// Detects what has changed for one client since its last notification.
 struct ChangeWatcher<'a> {
     gateway: &'a Gateway,
-    profile: Option<&'a str>,
+    viewer: Viewer<'a>,
     subscriptions: &'a ClientSubscriptions,
     session_kind: SessionKind,
     /// The tool list of the client's session, or `None` for a client of the newer protocol, which has no session.
@@ -88,7 +88,7 @@ struct ChangeWatcher<'a> {
 impl<'a> ChangeWatcher<'a> {
     fn new(
         gateway: &'a Gateway,
-        profile: Option<&'a str>,
+        viewer: Viewer<'a>,
         subscriptions: &'a ClientSubscriptions,
         list: Option<&'a SessionToolList>,
         list_hashes: Option<ListHashes>,
@@ -104,7 +104,7 @@ impl<'a> ChangeWatcher<'a> {
         let updates = gateway.hub().subscriptions().updates();
         Self {
             gateway,
-            profile,
+            viewer,
             subscriptions,
             session_kind,
             list,
@@ -116,7 +116,7 @@ impl<'a> ChangeWatcher<'a> {
     }
 
     fn current_hashes(&self) -> Option<ListHashes> {
-        let visible = self.gateway.visible_to(self.profile, self.session_kind).ok()?;
+        let visible = self.gateway.visible_to(self.viewer, self.session_kind).ok()?;
         let tools = visible.view.list_hash_with(&Ledger::new(0), self.shows_apps);
         Some(ListHashes { tools, ..visible.view.list_hashes })
     }
@@ -132,7 +132,7 @@ impl<'a> ChangeWatcher<'a> {
                     let (prompts, resources) = (differs(|s| s.prompts), differs(|s| s.resources));
                     let tools = match self.list {
                         Some(list) => {
-                            let visible = self.gateway.visible_in_session(self.profile).ok();
+                            let visible = self.gateway.visible_in_session(self.viewer).ok();
                             list.should_notify(visible.as_ref().map(|visible| &*visible.view))
                         }
                         None => differs(|s| s.tools),
@@ -145,7 +145,7 @@ impl<'a> ChangeWatcher<'a> {
                     Ok(resource) => {
                         // A config reload may have hidden the resource's server from this client, so this is checked
                         // again.
-                        let visible = self.gateway.visible_in_session(self.profile);
+                        let visible = self.gateway.visible_in_session(self.viewer);
                         let can_see = visible.is_ok_and(|visible| visible.view.can_see_server(&resource.server));
                         if let Some(client_uri) = self.subscriptions.client_uri(&resource).filter(|_| can_see) {
                             return Some(NotifiedChange::Resource(client_uri));
@@ -162,7 +162,7 @@ impl<'a> ChangeWatcher<'a> {
 /// Notifies a client of the older protocol of changes, until its session is closed.
 pub(super) async fn notify_session(
     gateway: Arc<Gateway>,
-    profile: Option<String>,
+    (profile, client): (Option<String>, u64),
     (subscriptions, list, list_hashes): (
         Arc<ClientSubscriptions>,
         Arc<SessionToolList>,
@@ -171,8 +171,9 @@ pub(super) async fn notify_session(
     peer: Peer<RoleServer>,
     closed: CancellationToken,
 ) {
+    let viewer = Viewer { profile: profile.as_deref(), client: Some(client) };
     let mut watcher =
-        ChangeWatcher::new(&gateway, profile.as_deref(), &subscriptions, Some(&list), list_hashes);
+        ChangeWatcher::new(&gateway, viewer, &subscriptions, Some(&list), list_hashes);
     loop {
         let change = tokio::select! {
             change = watcher.next() => change,
@@ -217,12 +218,13 @@ pub(super) async fn notify_subscription(
 ) {
     let filter: SubscriptionFilter = context.accepted().clone();
     let subscriptions = ClientSubscriptions::new(Arc::clone(gateway));
-    let mut watcher = ChangeWatcher::new(gateway, profile, &subscriptions, None, None);
+    let mut watcher =
+        ChangeWatcher::new(gateway, client.viewer(profile), &subscriptions, None, None);
     watcher.shows_apps = client.shows_apps();
     watcher.list_hashes = watcher.current_hashes();
     let subscribe = async {
         for uri in filter.resource_subscriptions.iter().flatten() {
-            let Ok(visible) = gateway.visible_in_session(profile) else { return };
+            let Ok(visible) = gateway.visible_in_session(client.viewer(profile)) else { return };
             if let Ok(located) = gateway.locate_resource(&visible, uri, client.identified()) {
                 // This future is dropped if the client disconnects, so `add` needs no signal that the request was
                 // abandoned.

@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use toolcrib_server::BodyPermit;
 
+use super::Viewer;
 use super::message_size::{limit_log, limit_progress};
 use super::shown_instructions::ShownInstructions;
 use crate::hidden_text::clean_value;
@@ -171,6 +172,11 @@ impl Client {
     /// Whether the client's requests belong to a session.
     pub(crate) fn session_kind(&self) -> SessionKind {
         if self.uses_newer_protocol { SessionKind::Stateless } else { SessionKind::Stateful }
+    }
+
+    /// Returns the client as a viewer of what its profile allows.
+    pub(crate) fn viewer<'a>(&self, profile: Option<&'a str>) -> Viewer<'a> {
+        Viewer { profile, client: self.identified().map(|client| client.id) }
     }
 
     /// Returns the client, if it can be told apart from other clients.

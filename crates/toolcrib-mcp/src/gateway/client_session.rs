@@ -60,7 +60,7 @@ impl Drop for SessionState {
             self.gateway.tasks.end_session(self.id);
             self.gateway.pending_inputs.end_session(self.id);
         }
-        self.gateway.hub().unshared_servers().end_client(self.id);
+        self.gateway.hub().end_client(self.id);
     }
 }
 
@@ -138,7 +138,7 @@ impl ClientSession {
         let search = context
             .client_info()
             .map_or_else(ClientToolSearch::default, |client| ClientToolSearch::of(&client));
-        let look = || gateway.visible_to(self.profile(), client.session_kind());
+        let look = || gateway.visible_to(client.viewer(self.profile()), client.session_kind());
         // In the newer protocol, a list must not depend on the connection, so found tools are not added to it.
         if client.uses_newer_protocol {
             let view = look()?.view;
@@ -187,7 +187,9 @@ impl ClientSession {
         context: &RequestContext<RoleServer>,
     ) {
         let gateway = &self.state.gateway;
-        let Ok(VisibleSnapshot { view, .. }) = gateway.visible_in_session(self.profile()) else {
+        let Ok(VisibleSnapshot { view, .. }) =
+            gateway.visible_in_session(client.viewer(self.profile()))
+        else {
             return;
         };
         let adds = !client.uses_newer_protocol
@@ -219,16 +221,16 @@ impl ClientSession {
                 (called.result, CachePolicy::NoStore)
             }
             ClientRequest::ListPromptsRequest(_) => {
-                (gateway.list_prompts(profile)?, CachePolicy::List)
+                (gateway.list_prompts(client.viewer(profile))?, CachePolicy::List)
             }
             ClientRequest::GetPromptRequest(request) => {
                 (gateway.get_prompt(request.params, &client, profile).await?, CachePolicy::NoStore)
             }
             ClientRequest::ListResourcesRequest(_) => {
-                (gateway.list_resources(profile)?, CachePolicy::List)
+                (gateway.list_resources(client.viewer(profile))?, CachePolicy::List)
             }
             ClientRequest::ListResourceTemplatesRequest(_) => {
-                (gateway.list_templates(profile)?, CachePolicy::List)
+                (gateway.list_templates(client.viewer(profile))?, CachePolicy::List)
             }
             ClientRequest::ReadResourceRequest(request) => (
                 gateway.read_resource(request.params, &client, profile).await?,

@@ -74,6 +74,21 @@ pub struct Gateway {
     logged_hidden_text: LoggedOnce,
 }
 
+/// For whom something is looked up. What a client sees depends on its profile, and on the lists of its own processes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Viewer<'a> {
+    profile: Option<&'a str>,
+    /// The id of the client, if it can be told apart from other clients.
+    client: Option<u64>,
+}
+
+/// Any client of a profile.
+impl<'a> From<Option<&'a str>> for Viewer<'a> {
+    fn from(profile: Option<&'a str>) -> Self {
+        Self { profile, client: None }
+    }
+}
+
 impl std::fmt::Debug for Gateway {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Gateway").field("hub", &self.hub).finish_non_exhaustive()
@@ -172,28 +187,30 @@ impl Gateway {
         ClientSession::new(Arc::clone(self), id, profile, disconnected, connection)
     }
 
-    /// Returns what a client of a profile sees in a session, or an error if a reload has removed the profile.
-    pub(crate) fn visible_in_session(
+    /// Returns what a client sees in a session, or an error if a reload has removed its profile.
+    pub(crate) fn visible_in_session<'v>(
         &self,
-        profile: Option<&str>,
+        viewer: impl Into<Viewer<'v>>,
     ) -> Result<VisibleSnapshot, ErrorData> {
-        self.visible_to(profile, SessionKind::Stateful)
+        self.visible_to(viewer, SessionKind::Stateful)
     }
 
-    /// Returns what a client of a profile sees, with or without a session, or an error if there is no such profile.
-    pub(crate) fn visible_to(
+    /// Returns what a client sees, with or without a session, or an error if there is no such profile.
+    pub(crate) fn visible_to<'v>(
         &self,
-        profile: Option<&str>,
+        viewer: impl Into<Viewer<'v>>,
         session_kind: SessionKind,
     ) -> Result<VisibleSnapshot, ErrorData> {
-        let snapshot = self.hub.snapshot();
+        let Viewer { profile, client } = viewer.into();
+        let snapshot = self.hub.snapshot_for(client);
         let removed =
             || ErrorData::new(ErrorCode::INVALID_REQUEST, "there is no such profile", None);
         let view = snapshot.view(profile, session_kind).ok_or_else(removed)?;
         Ok(VisibleSnapshot { snapshot, view })
     }
 
-    /// Returns the hashes of the lists that clients of a profile see now, or `None` if there is no such profile.
+    /// Returns the hashes of the lists that clients of a profile without own processes see now, or `None` if there is no such
+    /// profile.
     fn list_hashes(&self, profile: Option<&str>, session_kind: SessionKind) -> Option<ListHashes> {
         self.visible_to(profile, session_kind).ok().map(|visible| visible.view.list_hashes)
     }
@@ -210,8 +227,8 @@ impl Gateway {
     }
 
     /// Whether a client may use this operation of a server now.
-    fn is_allowed(&self, profile: Option<&str>, server: &str, operation: &Operation) -> bool {
-        let Ok(visible) = self.visible_in_session(profile) else { return false };
+    fn is_allowed(&self, viewer: Viewer<'_>, server: &str, operation: &Operation) -> bool {
+        let Ok(visible) = self.visible_in_session(viewer) else { return false };
         let Operation::Tool { name, .. } = operation else {
             return visible.view.can_see_server(server);
         };
@@ -315,7 +332,8 @@ impl Gateway {
             forwarded
         } else {
             let server = self.wait_for_server(&upstream, &operation, client).await?;
-            let is_allowed = |_: &_| self.is_allowed(profile, &upstream.name, &operation);
+            let is_allowed =
+                |_: &_| self.is_allowed(client.viewer(profile), &upstream.name, &operation);
             ForwardedRequest::send(server, operation.clone(), client, inputs, is_allowed).await?
         };
         let mut outcome = forwarded.wait(client).await?;

@@ -14,7 +14,7 @@ use super::client::Client;
 use super::forward_error::adapt_error;
 use super::operation::{Operation, RetryInputs};
 use super::protocol_result;
-use super::{Gateway, VisibleSnapshot};
+use super::{Gateway, Viewer, VisibleSnapshot};
 use crate::snapshot::{ResourceOwner, strip_uri_prefix};
 use crate::unshared_servers::{IdentifiedClient, TooManyUnsharedServers};
 use crate::upstream::Upstream;
@@ -27,20 +27,20 @@ pub(super) struct ResourceLocation {
 
 impl Gateway {
     /// Answers `prompts/list`.
-    pub(super) fn list_prompts(&self, profile: Option<&str>) -> Result<Value, ErrorData> {
-        let VisibleSnapshot { snapshot, view } = self.visible_in_session(profile)?;
+    pub(super) fn list_prompts(&self, viewer: Viewer<'_>) -> Result<Value, ErrorData> {
+        let VisibleSnapshot { snapshot, view } = self.visible_in_session(viewer)?;
         Ok(json!({"prompts": snapshot.prompts.list(|server| view.can_see_server(server))}))
     }
 
     /// Answers `resources/list`.
-    pub(super) fn list_resources(&self, profile: Option<&str>) -> Result<Value, ErrorData> {
-        let VisibleSnapshot { snapshot, view } = self.visible_in_session(profile)?;
+    pub(super) fn list_resources(&self, viewer: Viewer<'_>) -> Result<Value, ErrorData> {
+        let VisibleSnapshot { snapshot, view } = self.visible_in_session(viewer)?;
         Ok(json!({"resources": snapshot.resources.list(|server| view.can_see_server(server))}))
     }
 
     /// Answers `resources/templates/list`.
-    pub(super) fn list_templates(&self, profile: Option<&str>) -> Result<Value, ErrorData> {
-        let VisibleSnapshot { snapshot, view } = self.visible_in_session(profile)?;
+    pub(super) fn list_templates(&self, viewer: Viewer<'_>) -> Result<Value, ErrorData> {
+        let VisibleSnapshot { snapshot, view } = self.visible_in_session(viewer)?;
         Ok(
             json!({"resourceTemplates": snapshot.templates.list(|server| view.can_see_server(server))}),
         )
@@ -53,7 +53,7 @@ impl Gateway {
         client: &Client,
         profile: Option<&str>,
     ) -> Result<Value, ErrorData> {
-        let visible = self.visible_in_session(profile)?;
+        let visible = self.visible_in_session(client.viewer(profile))?;
         let missing =
             || ErrorData::invalid_params(format!("there is no prompt `{}`", params.name), None);
         let entry = visible
@@ -79,7 +79,7 @@ impl Gateway {
         client: &Client,
         profile: Option<&str>,
     ) -> Result<Value, ErrorData> {
-        let visible = self.visible_in_session(profile)?;
+        let visible = self.visible_in_session(client.viewer(profile))?;
         let located = self
             .locate_resource(&visible, &params.uri, client.identified())
             .map_err(|error| adapt_error(error, client.uses_newer_protocol))?;
@@ -143,7 +143,7 @@ impl Gateway {
         client: &Client,
         profile: Option<&str>,
     ) -> Result<Value, ErrorData> {
-        let visible = self.visible_in_session(profile)?;
+        let visible = self.visible_in_session(client.viewer(profile))?;
         let can_see = |server: &str| visible.view.can_see_server(server);
         let missing = || {
             ErrorData::invalid_params("there is no prompt or resource template of that name", None)

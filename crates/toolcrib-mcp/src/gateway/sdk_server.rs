@@ -171,7 +171,7 @@ impl ServerHandler for ClientSession {
         let watched = (subscriptions, Arc::clone(&self.state.tool_list), self.state.list_hashes);
         tokio::spawn(change_notifications::notify_session(
             Arc::clone(gateway),
-            profile,
+            (profile, self.state.id),
             watched,
             context.peer,
             closed,
@@ -211,7 +211,7 @@ impl ServerHandler for ClientSession {
     ) -> Result<(), ErrorData> {
         check_uri(&request.uri)?;
         let client = self.client(&context);
-        let visible = self.state.gateway.visible_in_session(self.profile())?;
+        let visible = self.state.gateway.visible_in_session(client.viewer(self.profile()))?;
         let ResourceLocation { upstream, uri } =
             self.state.gateway.locate_resource(&visible, &request.uri, client.identified())?;
         let _queue_slot = upstream.enter_queue().map_err(|full| Self::queue_full_error(&full))?;
@@ -227,7 +227,7 @@ impl ServerHandler for ClientSession {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let client = self.client(&context);
-        let visible = self.state.gateway.visible_in_session(self.profile())?;
+        let visible = self.state.gateway.visible_in_session(client.viewer(self.profile()))?;
         let ResourceLocation { upstream, uri } =
             self.state.gateway.locate_resource(&visible, &request.uri, client.identified())?;
         let _queue_slot = upstream.enter_queue().map_err(|full| Self::queue_full_error(&full))?;

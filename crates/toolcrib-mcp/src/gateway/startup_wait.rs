@@ -43,7 +43,7 @@ impl Gateway {
         let mut snapshots = self.hub().subscribe();
         loop {
             snapshots.mark_unchanged();
-            let Ok(visible) = self.visible_in_session(profile) else { return };
+            let Ok(visible) = self.visible_in_session(client.viewer(profile)) else { return };
             let Some(deadline) = self.startup_deadline(&visible, |waits| waits.list(wait)) else {
                 return;
             };

@@ -58,7 +58,7 @@ impl Gateway {
             DESCRIBE => return self.describe(input(arguments.as_ref()), client, profile),
             _ => {}
         }
-        let visible = self.visible_to(profile, client.session_kind())?;
+        let visible = self.visible_to(client.viewer(profile), client.session_kind())?;
         if let Some(id) = visible.view.listed_tool(name) {
             let run = self.run_tool(&visible, id, arguments, client, inputs, profile).await;
             return run.map(ToolCallResult::from);
@@ -199,7 +199,7 @@ impl Gateway {
         let deadline = Instant::now() + self.search_wait();
         loop {
             snapshots.mark_unchanged();
-            let visible = self.visible_to(profile, client.session_kind())?;
+            let visible = self.visible_to(client.viewer(profile), client.session_kind())?;
             let awaited: Vec<String> = visible
                 .snapshot
                 .awaited_servers()
@@ -252,7 +252,7 @@ impl Gateway {
         client: &Client,
         profile: Option<&str>,
     ) -> Result<ToolCallResult, ErrorData> {
-        let visible = self.visible_to(profile, client.session_kind())?;
+        let visible = self.visible_to(client.viewer(profile), client.session_kind())?;
         let turn = visible.view.turn();
         self.hub().metrics().described();
         match visible.view.crib.handle(&turn, &mut Conversation::new(), DESCRIBE, input) {

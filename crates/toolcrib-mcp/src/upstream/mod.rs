@@ -108,6 +108,10 @@ pub(crate) struct Upstream {
     lists: ArcSwapOption<ServerLists>,
     /// Whether `lists` come from a server with this config, in this run or an earlier one.
     lists_confirmed: AtomicBool,
+    /// Whether the lists were fetched from the server in this run.
+    has_fetched_lists: AtomicBool,
+    /// Whether the first lists of a client's own process differ from those that all clients see.
+    started_with_other_lists: AtomicBool,
     /// The unattributed questions of the server so far.
     questions: Arc<Mutex<UnattributedQuestions>>,
     /// Decides when `lists` is written to the state folder.
@@ -182,6 +186,8 @@ impl Upstream {
             questions: Arc::new(Mutex::new(questions)),
             lists: ArcSwapOption::from(lists),
             lists_confirmed: AtomicBool::new(lists_confirmed),
+            has_fetched_lists: AtomicBool::new(false),
+            started_with_other_lists: AtomicBool::new(false),
             write_throttle: WriteThrottle::default(),
             log: Arc::default(),
             watched_resources: Mutex::default(),
@@ -276,15 +282,18 @@ impl Upstream {
         }
     }
 
-    /// Replaces the lists with those of a client's own process of the same server.
-    pub(crate) fn take_lists(&self, own: &Self) {
+    /// Takes over what a client's own process of the same server has shown about the server itself: what it asks, and that
+    /// its lists have changed since they were fetched for all clients. The lists themselves are not taken over, because
+    /// they may depend on what the client has done.
+    pub(crate) fn learn_from(&self, own: &Self) {
         let questions = *own.questions.lock();
         {
             let mut known = self.questions.lock();
             *known = questions.max(*known);
         }
-        if let Some(lists) = own.lists().filter(|lists| self.lists().as_ref() != Some(lists)) {
-            self.replace_lists((*lists).clone());
+        if own.started_with_other_lists.swap(false, Ordering::Relaxed) {
+            self.lists_confirmed.store(false, Ordering::Relaxed);
+            self.demand.notify();
         }
     }
 

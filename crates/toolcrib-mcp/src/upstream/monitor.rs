@@ -56,7 +56,10 @@ impl Upstream {
         self.lists_confirmed.store(true, Ordering::Relaxed);
         let unchanged = self.lists().is_some_and(|before| *before == lists);
         self.set_status(|status| status.notes.clone_from(&lists.notes));
+        let is_first = !self.has_fetched_lists.swap(true, Ordering::Relaxed);
         if !unchanged {
+            let is_own = self.owner().is_some();
+            self.started_with_other_lists.store(is_first && is_own, Ordering::Relaxed);
             self.replace_lists(lists);
         }
         Ok(())

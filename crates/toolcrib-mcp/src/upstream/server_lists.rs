@@ -95,6 +95,15 @@ pub(crate) fn page_request<M: Default>(
 }
 
 impl ServerLists {
+    /// Whether clients see the same in both.
+    pub(crate) fn is_seen_as(&self, other: &Self) -> bool {
+        self.tools == other.tools
+            && self.prompts == other.prompts
+            && self.resources == other.resources
+            && self.templates == other.templates
+            && self.instructions == other.instructions
+    }
+
     /// Fetches all lists of a server. `timeout` applies to each page.
     pub(crate) async fn fetch(
         connection: &ConnectionHandle,

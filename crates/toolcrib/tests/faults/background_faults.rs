@@ -236,7 +236,7 @@ fn a_server_is_restarted_on_request() {
     let text = hanging.end().to_string();
     assert!(text.contains("it was restarted by the user"), "{text}");
     assert_eq!(echo(&peer, &json!({"n": 1})), json!({"n": 1}));
-    assert_eq!(count(&log, "start"), 2);
+    assert_eq!(count(&log, "start"), 2, "{}", environment.background_log());
     let unknown = environment.toolcrib(&["restart", "shap"]).status().unwrap();
     assert_eq!(unknown.code(), Some(1));
     assert!(environment.stderr().contains("no server `shap`; its servers are: shop"));

@@ -131,6 +131,44 @@ fn a_server_that_asks_gets_a_process_for_each_client() {
     assert_eq!(clients, [1, 2]);
 }
 
+/// What a process lists may depend on what its client has done, so other clients must not see it.
+#[test]
+fn a_client_sees_the_lists_of_its_own_process() {
+    let environment = TestEnvironment::new("own-lists")
+        .faulty_with("app", &["--learns"], "share = 'session'")
+        .with("[activation]\nmode = 'off'")
+        .background("1m");
+    let (one, two) = (environment.shared(Era::Older), environment.shared(Era::Newer));
+    for client in [&one, &two] {
+        client.ready("app__echo");
+    }
+    let has = |client: &RawClient, tool: &str| client.names().iter().any(|name| name == tool);
+    one.call("app__learn", json!({"name": "close_account_of_one"}));
+    until_true("the client sees its tool", || has(&one, "app__close_account_of_one"));
+    one.wait_for_message("notifications/tools/list_changed").expect("a notification");
+    two.call("app__learn", json!({"name": "two"}));
+    until_true("the other client sees its own", || has(&two, "app__two"));
+    for (client, own, other) in
+        [(&one, "close_account_of_one", "two"), (&two, "two", "close_account_of_one")]
+    {
+        let names = client.names();
+        assert!(names.contains(&format!("app__{own}")), "{names:?}");
+        assert!(!names.contains(&format!("app__{other}")), "{names:?}");
+        assert_eq!(echo_tool(client, &format!("app__{own}")), json!({"n": 1}));
+        let refused = client.call(&format!("app__{other}"), json!({}));
+        let missing = format!("there is no tool `app__{other}`");
+        assert_eq!(refused["error"]["message"], missing, "{refused}");
+    }
+    // A later client begins with what the server lists at its start.
+    let three = environment.shared(Era::Older);
+    three.ready("app__echo");
+    assert!(!has(&three, "app__two") && !has(&three, "app__close_account_of_one"));
+}
+
+fn echo_tool(client: &RawClient, tool: &str) -> Value {
+    client.call(tool, json!({"n": 1}))["structuredContent"].take()
+}
+
 #[test]
 fn clients_with_different_profiles_share_processes_and_see_only_their_own_tools() {
     let environment = TestEnvironment::new("profiles")

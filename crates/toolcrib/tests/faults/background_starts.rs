@@ -159,7 +159,7 @@ fn a_client_can_use_a_profile_that_was_just_added() {
 fn define(file: &Path, tools: &[&str]) {
     let tool = |name: &&str| json!({"name": name, "inputSchema": {"type": "object"}});
     let written = file.with_extension("new");
-    std::fs::write(&written, Value::from_iter(tools.iter().map(tool)).to_string()).unwrap();
+    std::fs::write(&written, tools.iter().map(tool).collect::<Value>().to_string()).unwrap();
     std::fs::rename(&written, file).unwrap();
 }
 

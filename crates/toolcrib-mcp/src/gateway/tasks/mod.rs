@@ -159,8 +159,8 @@ impl Gateway {
         let target = Some(&id).filter(|id| id.len() <= MAX_ID_BYTES);
         let target = target.and_then(|id| self.tasks.find(id, &owner)).ok_or_else(unknown_task)?;
         let tool = Operation::Tool { name: target.tool, arguments: None, must_run_as_task: false };
-        let visible = self.visible_to(profile, client.session_kind())?;
-        let is_visible = self.is_allowed(profile, &target.server, &tool);
+        let visible = self.visible_to(client.viewer(profile), client.session_kind())?;
+        let is_visible = self.is_allowed(client.viewer(profile), &target.server, &tool);
         let upstream = match self.visible_upstream(&visible, &target.server, client.identified()) {
             Some(Ok(upstream)) if is_visible => upstream,
             _ => return Err(unknown_task()),

@@ -73,6 +73,9 @@ pub(crate) struct Faults {
     /// returns the last answer
     #[arg(long)]
     pub(crate) asks_for_roots: bool,
+    /// List the tool `learn`, which adds a tool with the name in its argument `name` to the list of this process
+    #[arg(long)]
+    pub(crate) learns: bool,
     /// List the tool `progress`, which reports progress this many times
     #[arg(long, value_name = "N")]
     pub(crate) progress: Option<u64>,

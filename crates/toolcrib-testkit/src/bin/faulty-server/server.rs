@@ -40,6 +40,8 @@ pub(crate) struct Server {
     flood_answers: AtomicU64,
     /// The client's last answer to `roots/list`.
     known_roots: Mutex<Value>,
+    /// The names of the tools that were added with the tool `learn`.
+    learned: Mutex<Vec<String>>,
 }
 
 impl Server {
@@ -58,6 +60,7 @@ impl Server {
             next: AtomicU64::new(1),
             flood_answers: AtomicU64::new(0),
             known_roots: Mutex::default(),
+            learned: Mutex::default(),
             journal,
             faults,
         })
@@ -171,7 +174,9 @@ impl Server {
                 if self.faults.flood_before_list {
                     flood::flood(&self.faults, &self.output, &Value::Null);
                 }
-                self.output.result(id, &tools::list(&self.faults, params["cursor"].as_str()));
+                let learned = self.learned.lock().clone();
+                let cursor = params["cursor"].as_str();
+                self.output.result(id, &tools::list(&self.faults, &learned, cursor));
                 if let Some(delay) = self.faults.die_after_list {
                     self.crash_after(delay);
                 }
@@ -205,7 +210,8 @@ impl Server {
     }
 
     fn answer(&self, id: &Value, name: &str, params: &Value) {
-        if !tools::is_known(&self.faults, name) {
+        let is_learned = self.learned.lock().iter().any(|learned| learned == name);
+        if !is_learned && !tools::is_known(&self.faults, name) {
             return self.output.error(id, -32602, &format!("unknown tool: `{name}`"));
         }
         if let Some((method, request_params)) = self.question(name) {
@@ -240,6 +246,12 @@ impl Server {
                     thread::sleep(Duration::from_millis(5));
                 }
                 self.output.result(id, &results::text("It is over."));
+            }
+            "learn" if self.faults.learns => {
+                let name = params["arguments"]["name"].as_str().unwrap_or_default().to_owned();
+                self.learned.lock().push(name);
+                self.echo(id, params);
+                self.output.send(&list_changed(), 1);
             }
             "known_roots" => {
                 self.output.result(id, &results::structured(&self.known_roots.lock()));

@@ -32,7 +32,7 @@ const ALWAYS: &[(&str, &str)] = &[
 
 /// Returns the result of `tools/list`, as JSON text because the definition of `cargo` must be sent exactly as it is
 /// written.
-pub(crate) fn list(faults: &Faults, cursor: Option<&str>) -> String {
+pub(crate) fn list(faults: &Faults, learned: &[String], cursor: Option<&str>) -> String {
     if let Some(pages) = faults.pages {
         return page(pages, cursor);
     }
@@ -55,6 +55,8 @@ pub(crate) fn list(faults: &Faults, cursor: Option<&str>) -> String {
     offer(faults.progress.is_some(), "progress", "Reports progress.");
     offer(faults.asks_for_roots, "known_roots", "Returns the roots that the client last sent.");
     offer(faults.flood.is_some(), "flood", "Sends many messages at once.");
+    offer(faults.learns, "learn", "Adds a tool.");
+    tools.extend(learned.iter().map(|name| plain(name, "A learned tool.").to_string()));
     tools.extend((0..faults.tools).map(|number| numbered(number).to_string()));
     for (name, about) in [(&faults.hang, "Never comes back."), (&faults.die_on, "Ends the server.")]
     {
@@ -88,6 +90,7 @@ pub(crate) fn is_known(faults: &Faults, name: &str) -> bool {
         "storm" | "lists" => faults.storm.is_some(),
         "pids" => faults.grandchild,
         "progress" => faults.progress.is_some(),
+        "learn" => faults.learns,
         "flood" => faults.flood.is_some(),
         "known_roots" => faults.asks_for_roots,
         _ => ALWAYS.iter().any(|(known, _)| *known == name),
