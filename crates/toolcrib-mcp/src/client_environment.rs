@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use toolcrib_server::expand::{Reference, ReferenceError, look_up};
 
-use crate::background::os_text;
 use crate::config::{ConfigError, Server, ToolDefault, Transport};
+use crate::os_text;
 use crate::process;
 
 /// Inherited variables that describe the client's terminal, not the work of a server. Two clients whose environments

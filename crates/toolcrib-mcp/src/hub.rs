@@ -43,7 +43,7 @@ pub(crate) struct Hub {
     unshared_servers: UnsharedServers,
     config: Mutex<Arc<GatewayConfig>>,
     snapshot: watch::Sender<Arc<Snapshot>>,
-    /// The snapshots of clients whose own processes list something else than the common ones, by the ids of the clients.
+    /// The snapshots of clients whose own processes have lists that differ from the common ones, by the ids of the clients.
     client_snapshots: Mutex<ClientSnapshots>,
     counter: Arc<dyn TokenCounter>,
     tasks: TaskTracker,
@@ -353,12 +353,14 @@ impl Hub {
                 upstream.warn(line);
             }
         }
-        self.rebuild_client_snapshots(&config, &servers);
         self.snapshot.send_replace(Arc::new(snapshot));
+        if self.rebuild_client_snapshots(&config, &servers) {
+            self.snapshot.send_modify(|_| {});
+        }
     }
 
-    /// Builds the snapshots of clients whose own processes list something else than `common`, the servers that all clients
-    /// see. Such lists belong to the client alone: they may depend on its roots or on what it has done. Returns whether
+    /// Builds the snapshots of clients whose own processes have lists that differ from those of `common`, the servers that all
+    /// clients see. Such lists belong to the client alone: they may depend on its roots or on what it has done. Returns whether
     /// anything changed.
     fn rebuild_client_snapshots(
         &self,
@@ -388,7 +390,9 @@ impl Hub {
             let snapshot = known.cloned().unwrap_or_else(|| {
                 is_changed = true;
                 let base = before.get(&client).cloned().unwrap_or_else(|| self.snapshot());
-                Arc::new(Snapshot::build(Some(&base), config, servers, &self.counter))
+                let snapshot = Snapshot::build(Some(&base), config, servers, &self.counter);
+                snapshot.crib.prepare();
+                Arc::new(snapshot)
             });
             now.insert(client, snapshot);
         }

@@ -27,6 +27,7 @@ pub mod lines;
 mod log_limit;
 mod metrics;
 pub mod oauth;
+pub mod os_text;
 pub mod process;
 mod raw_arguments;
 mod request_id;

@@ -7,6 +7,7 @@
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::ClientEnvironment;
 use crate::config::{GatewayConfig, Server};
@@ -79,6 +80,12 @@ impl ServerPool {
         hasher.finalize()
     }
 
+    /// Waits until all servers have ended, after the gateways of the pool were stopped. Waits at most `within`.
+    pub async fn servers_ended(&self, within: Duration) {
+        self.shared.server_tasks.close();
+        let _ = tokio::time::timeout(within, self.shared.server_tasks.wait()).await;
+    }
+
     /// Returns all servers.
     pub(crate) fn upstreams(&self) -> Vec<Arc<Upstream>> {
         self.servers.lock().values().map(|pooled| Arc::clone(&pooled.upstream)).collect()
@@ -124,7 +131,7 @@ impl ServerPool {
         if let Some(before) = before {
             upstream.adopt_subscriptions(before);
         }
-        tokio::spawn(Arc::clone(&upstream).run_with_restarts());
+        self.shared.server_tasks.spawn(Arc::clone(&upstream).run_with_restarts());
         servers.insert(key, PooledServer { upstream: Arc::clone(&upstream), users: 1 });
         upstream
     }

@@ -75,7 +75,7 @@ impl UnsharedServers {
         };
         let (name, config) = (Arc::clone(&common.name), (*common.config()).clone());
         let own = Upstream::new(name, config, context, Arc::clone(shared));
-        tokio::spawn(Arc::clone(&own).run_with_restarts());
+        shared.server_tasks.spawn(Arc::clone(&own).run_with_restarts());
         servers.insert(key, UnsharedServer { upstream: Arc::clone(&own), _permit: permit });
         Ok(own)
     }

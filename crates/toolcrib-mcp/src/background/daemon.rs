@@ -39,16 +39,16 @@ pub enum Startup {
 /// its start ended, or has ended itself. Standard error of both is appended to `log`. Blocks.
 pub fn run_starter(command: &[OsString], log: File) -> io::Result<Startup> {
     let mut starter = in_background(command)?.stdout(Stdio::piped()).stderr(log).spawn()?;
-    let mut report = String::new();
+    let mut report = Vec::new();
     // The background process inherits the pipe, so this ends when it has closed its side.
     if let Some(output) = starter.stdout.take() {
-        output.take(MAX_REPORT_BYTES).read_to_string(&mut report)?;
+        output.take(MAX_REPORT_BYTES).read_to_end(&mut report)?;
     }
     let status = starter.wait()?;
     if !status.success() {
         return Err(io::Error::other(status.to_string()));
     }
-    Ok(match report.trim_end() {
+    Ok(match String::from_utf8_lossy(&report).trim_end() {
         LISTENING => Startup::Listening,
         NOT_FIRST => Startup::NotFirst,
         reason => Startup::Ended(Some(reason.to_owned()).filter(|reason| !reason.is_empty())),

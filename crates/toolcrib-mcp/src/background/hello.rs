@@ -13,8 +13,8 @@ use tokio::io::{
     AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _,
 };
 
-use super::os_text;
 use crate::ClientEnvironment;
+use crate::os_text;
 
 /// Maximum size of a line, in bytes. A [`Hello`] contains the environment of a client, which has at most 6 MiB on Linux.
 const MAX_LINE_BYTES: u64 = 16 << 20;

@@ -16,7 +16,6 @@ mod daemon;
 mod hello;
 mod liveness;
 mod open_request;
-pub mod os_text;
 mod relay;
 mod shared_output;
 mod socket;

@@ -59,6 +59,11 @@ pub enum SocketError {
 }
 
 impl SocketError {
+    /// Whether so many connections wait that there cannot be another one. A gateway that responds accepts them at once.
+    pub fn is_overloaded(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::WouldBlock)
+    }
+
     /// Whether no gateway listens on the socket.
     pub fn is_unused(&self) -> bool {
         let Self::Io { source, .. } = self else { return false };
@@ -101,18 +106,22 @@ impl BackgroundSocket {
     /// state folder.
     pub fn new(state: &PrivateFolder, config: &Path, build: &str) -> Self {
         let config = fs::canonicalize(config).unwrap_or_else(|_| config.to_owned());
-        let short = |bytes: &[u8]| blake3::hash(bytes).to_hex()[..12].to_owned();
-        let mut identity = config.as_os_str().as_encoded_bytes().to_owned();
-        identity.extend(inherited_properties().into_bytes());
-        let config = short(&identity);
-        Self::named(state, &format!("{config}-{}", short(build.as_bytes())))
+        let inherited = inherited_properties();
+        let parts = [config.as_os_str().as_encoded_bytes(), inherited.as_bytes(), build.as_bytes()];
+        let parts = parts.map(|part| blake3::hash(part).to_hex()[..8].to_owned());
+        Self::named(state, &parts.join("-"))
     }
 
     /// Whether another socket is for the same config file.
     pub fn has_same_config(&self, other: &Self) -> bool {
-        let config =
-            |socket: &Self| socket.name.split_once('-').map(|(config, _)| config.to_owned());
-        config(self) == config(other)
+        self.name.split('-').next() == other.name.split('-').next()
+    }
+
+    /// Whether another socket differs at most in the build.
+    pub fn has_same_clients(&self, other: &Self) -> bool {
+        let clients =
+            |socket: &Self| socket.name.rsplit_once('-').map(|(clients, _)| clients.to_owned());
+        clients(self) == clients(other)
     }
 
     /// Returns the socket with this name, see [`Self::name`].
@@ -240,18 +249,25 @@ impl BackgroundSocket {
 }
 
 /// Describes what servers inherit from the process that starts them, in addition to the environment and the working
-/// folder. Empty on systems other than Linux.
+/// folder. Empty on systems other than Linux. The rules of a seccomp filter and of Landlock cannot be read.
 fn inherited_properties() -> String {
-    let namespaces = ["mnt", "net", "pid", "user"].into_iter().filter_map(|namespace| {
+    const NAMESPACES: [&str; 8] = ["cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"];
+    const KEYS: [&str; 6] =
+        ["Umask:", "NoNewPrivs:", "Seccomp:", "Seccomp_filters:", "CapEff:", "CapBnd:"];
+    let namespaces = NAMESPACES.into_iter().filter_map(|namespace| {
         let link = fs::read_link(format!("/proc/self/ns/{namespace}")).ok()?;
         Some(link.display().to_string())
     });
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let is_inherited =
-        |line: &&str| ["Umask:", "NoNewPrivs:", "Seccomp:"].iter().any(|key| line.starts_with(key));
+    let is_inherited = |line: &&str| KEYS.iter().any(|key| line.starts_with(key));
     // Several hosts may share a home folder.
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    namespaces.chain([host]).chain(status.lines().filter(is_inherited).map(str::to_owned)).collect()
+    // The label of AppArmor or SELinux.
+    let label = fs::read_to_string("/proc/self/attr/current").unwrap_or_default();
+    namespaces
+        .chain([host, label])
+        .chain(status.lines().filter(is_inherited).map(str::to_owned))
+        .collect()
 }
 
 impl ListeningSocket {

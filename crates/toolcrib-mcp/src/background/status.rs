@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::os_text;
 use crate::Gateway;
+use crate::os_text;
 use crate::process::ProcessMemory;
 use crate::upstream::Upstream;
 

@@ -151,7 +151,7 @@ impl ActiveCall {
         self.finished = true;
     }
 
-    /// Records that the server goes on working on the call, although it has answered: with a task.
+    /// Records that the server has answered with a task, so that the call is still in progress.
     pub(crate) fn go_on(&mut self) {
         self.finished = false;
     }

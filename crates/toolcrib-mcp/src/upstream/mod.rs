@@ -108,7 +108,9 @@ pub(crate) struct Upstream {
     lists: ArcSwapOption<ServerLists>,
     /// Whether `lists` come from a server with this config, in this run or an earlier one.
     lists_confirmed: AtomicBool,
-    /// Whether the lists were fetched from the server in this run.
+    /// Notified when the lists must be fetched again.
+    lists_outdated: Notify,
+    /// Whether the lists were fetched on the current connection.
     has_fetched_lists: AtomicBool,
     /// Whether the first lists of a client's own process differ from those that all clients see.
     started_with_other_lists: AtomicBool,
@@ -186,6 +188,7 @@ impl Upstream {
             questions: Arc::new(Mutex::new(questions)),
             lists: ArcSwapOption::from(lists),
             lists_confirmed: AtomicBool::new(lists_confirmed),
+            lists_outdated: Notify::new(),
             has_fetched_lists: AtomicBool::new(false),
             started_with_other_lists: AtomicBool::new(false),
             write_throttle: WriteThrottle::default(),
@@ -292,8 +295,12 @@ impl Upstream {
             *known = questions.max(*known);
         }
         if own.started_with_other_lists.swap(false, Ordering::Relaxed) {
-            self.lists_confirmed.store(false, Ordering::Relaxed);
-            self.demand.notify();
+            if self.connection().is_some() {
+                self.lists_outdated.notify_one();
+            } else {
+                self.lists_confirmed.store(false, Ordering::Relaxed);
+                self.demand.notify();
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! Watches a live connection: fetches the lists again when they change, and checks whether the server still answers.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -58,8 +59,10 @@ impl Upstream {
         self.set_status(|status| status.notes.clone_from(&lists.notes));
         let is_first = !self.has_fetched_lists.swap(true, Ordering::Relaxed);
         if !unchanged {
-            let is_own = self.owner().is_some();
-            self.started_with_other_lists.store(is_first && is_own, Ordering::Relaxed);
+            let is_seen = |before: Arc<ServerLists>| before.is_seen_as(&lists);
+            if is_first && self.owner().is_some() && !self.lists().is_some_and(is_seen) {
+                self.started_with_other_lists.store(true, Ordering::Relaxed);
+            }
             self.replace_lists(lists);
         }
         Ok(())
@@ -137,6 +140,7 @@ impl Upstream {
                     listener = listen();
                     debounce.changed(Instant::now());
                 }
+                () = self.lists_outdated.notified() => debounce.changed(Instant::now()),
                 () = self.resources_changed.notified() => {
                     listener = listen();
                     debounce.changed(Instant::now());

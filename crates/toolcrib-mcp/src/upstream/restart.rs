@@ -23,8 +23,8 @@ const CANCELLATION_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Why a connection ended.
 enum Outcome {
-    /// Nobody needed the server, or the user restarts it.
-    NotNeeded,
+    /// Nobody needed the server any more, or the user restarts it. The server connects again when it is needed.
+    Reconnect,
     /// The gateway stops the server.
     Stopped,
     Failed {
@@ -45,7 +45,7 @@ impl Upstream {
         while self.wait_until_needed().await {
             let (connected_for, failure) = match self.connect_once().await {
                 Outcome::Failed { connected_for, failure } => (connected_for, failure),
-                Outcome::NotNeeded => {
+                Outcome::Reconnect => {
                     backoff = RestartBackoff::default();
                     continue;
                 }
@@ -98,6 +98,7 @@ impl Upstream {
     /// Runs one connection from beginning to end. Returns why it ended.
     async fn connect_once(&self) -> Outcome {
         let began = Instant::now();
+        self.has_fetched_lists.store(false, Ordering::Relaxed);
         let connected = tokio::select! {
             connected = self.connect_in_time() => connected,
             () = self.stop.cancelled() => return Outcome::Stopped,
@@ -155,7 +156,7 @@ impl Upstream {
                 tracing::info!(server = %self.name, "server is idle and was stopped");
                 connection.end(None).await;
                 self.process_id.store(0, Ordering::Relaxed);
-                return Outcome::NotNeeded;
+                return Outcome::Reconnect;
             }
             ConnectionEnd::Restart => {
                 tracing::info!(server = %self.name, "server is restarted by the user");
@@ -163,7 +164,7 @@ impl Upstream {
                 self.set_status(ServerStatus::set_starting);
                 connection.end(Some("it was restarted by the user".into())).await;
                 self.process_id.store(0, Ordering::Relaxed);
-                return Outcome::NotNeeded;
+                return Outcome::Reconnect;
             }
         };
         let failure = connection.masked(failure);

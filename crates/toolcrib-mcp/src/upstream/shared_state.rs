@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use rmcp::model::LoggingLevel;
 use tokio::sync::{Semaphore, watch};
+use tokio_util::task::TaskTracker;
 
 use super::{ConnectedClients, HostEnvironment, SubscriptionRegistry};
 use crate::config::GatewayLimits;
@@ -21,6 +22,8 @@ pub(crate) struct SharedState {
     pub(crate) call_permits: Arc<Semaphore>,
     /// Limits the unshared processes of all servers and clients together.
     pub(crate) unshared_permits: Arc<Semaphore>,
+    /// The tasks of all servers. Each ends when its server has ended.
+    pub(crate) server_tasks: TaskTracker,
     /// Counts changes of anything that clients can see. Every hub waits for the next change.
     pub(crate) view_changes: watch::Sender<u64>,
     pub(crate) environment: HostEnvironment,
@@ -46,6 +49,7 @@ impl SharedState {
             start_permits: Semaphore::new(limits.starting),
             call_permits: Arc::new(Semaphore::new(limits.calls)),
             unshared_permits: Arc::new(Semaphore::new(limits.session_servers)),
+            server_tasks: TaskTracker::new(),
             view_changes: watch::Sender::new(0),
             clients: Arc::default(),
             log_level: Mutex::default(),

@@ -30,8 +30,9 @@ fn socket(environment: &TestEnvironment) -> PathBuf {
 
 #[test]
 fn a_killed_background_gateway_is_replaced_and_each_open_call_gets_an_answer() {
-    let environment =
-        TestEnvironment::new("kill").faulty("shop", &["--hang", "hang"]).background("1m");
+    let environment = TestEnvironment::new("kill-background")
+        .faulty("shop", &["--hang", "hang"])
+        .background("1m");
     let clients: Vec<RawClient> = (0..5).map(|n| environment.shared(ERAS[n % 2])).collect();
     for client in &clients {
         client.ready("shop__echo");
@@ -245,9 +246,7 @@ fn a_server_is_restarted_on_request() {
 /// For each reason why the socket may be unusable, the client is still served, and the log gives the reason.
 #[test]
 fn without_a_usable_socket_a_client_gets_servers_of_its_own() {
-    let environment = TestEnvironment::new("unusable")
-        .faulty("shop", &[])
-        .with("[gateway]\nbackground_wait = 0.3\nbackground_idle = '1m'");
+    let environment = TestEnvironment::new("unusable").faulty("shop", &[]).background("1m");
     let served = |reason: &str| {
         let before = environment.stderr().len();
         let began = Instant::now();
@@ -258,9 +257,11 @@ fn without_a_usable_socket_a_client_gets_servers_of_its_own() {
         assert!(log.contains("servers of its own"), "{reason}: {log}");
         assert!(log.contains(reason), "{reason}: {log}");
     };
-    // The folder is created by the first start, even if the client does not wait for it long enough.
+    // The first start creates the folder.
     drop(environment.shared(Era::Older));
-    let _ = environment.toolcrib(&["stop"]).status();
+    assert!(environment.toolcrib(&["stop"]).status().unwrap().success());
+    environment
+        .write(&environment.text().replace("background_wait = 600", "background_wait = 0.3"));
     let name = std::fs::read_dir(environment.background_folder())
         .unwrap()
         .flatten()

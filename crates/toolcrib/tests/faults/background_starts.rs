@@ -93,27 +93,32 @@ fn a_background_gateway_that_cannot_start_is_reported_at_once() {
 /// The next servers may use the same files as the last ones.
 #[test]
 fn a_stop_waits_until_the_servers_have_ended() {
-    let environment = TestEnvironment::new("stop-waits");
+    for share in ["all", "session"] {
+        check_stop_waits_for_servers(share);
+    }
+}
+
+fn check_stop_waits_for_servers(share: &str) {
+    let environment = TestEnvironment::new(&format!("stop-waits-{share}"));
     let server = crate::environment::testkit("faulty-server");
     let script = format!("'{}'; sleep 1", server.display());
     let text = format!(
-        "[servers.shop]\ncommand = 'sh'\nargs = ['-c', {}, '{}']\n",
+        "[servers.shop]\ncommand = 'sh'\nargs = ['-c', {}, '{}']\nshare = '{share}'\n",
         Value::from(script),
-        environment.folder.display()
+        environment.folder.join("server").display()
     );
     let environment = environment.with(&text).background("1m");
     let client = environment.shared(Era::Older);
     client.ready("shop__echo");
-    drop(client);
-    until_true("the client is gone", || {
-        let status = environment.background_status().unwrap();
-        status["clients"].as_array().unwrap().is_empty()
-    });
-    let folder = environment.folder.to_str().unwrap();
-    assert!(!processes_with(folder).is_empty(), "the server runs");
+    let server = environment.folder.join("server");
+    let server = server.to_str().unwrap();
+    assert!(!processes_with(server).is_empty(), "the server runs");
     let stopped = environment.toolcrib(&["stop"]).stdout(Stdio::piped()).output().unwrap();
     assert!(String::from_utf8_lossy(&stopped.stdout).ends_with(": stopped\n"), "{stopped:?}");
-    assert_eq!(processes_with(folder), [].into());
+    assert_eq!(processes_with(server), [].into(), "{share}");
+    // A request that arrives while the servers are ending waits, and then uses the next background gateway.
+    client.ready("shop__echo");
+    assert!(!environment.stderr().contains("servers of its own"), "{}", environment.stderr());
 }
 
 /// A client closes its side, but another process still holds its pipe and does not read.

@@ -67,7 +67,7 @@ fn sigterm_under_load_ends_all_processes() {
 /// A client that only listens for notifications does not delay the shutdown.
 #[test]
 fn an_idle_stream_does_not_delay_the_shutdown() {
-    let environment = TestEnvironment::new("idle").faulty("one", &[]);
+    let environment = TestEnvironment::new("idle-shutdown").faulty("one", &[]);
     let mut gateway = environment.serve();
     let listening = gateway.peer(Era::Newer);
     listening.start("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));

@@ -75,6 +75,10 @@ pub(crate) fn stop(args: &StopArgs, output: &mut Output) -> Result<bool, Failure
                     }
                     outcome
                 }
+                Err(JoinError::Disconnected) => {
+                    let done = Some("was already stopping".to_owned());
+                    Outcome { pid: Some(status.pid), done, problem: None }
+                }
                 Err(error) => outcome(status.pid, Err(error)),
             });
         }
@@ -142,12 +146,13 @@ async fn find(config: Option<&Path>) -> Result<Found, Failure> {
             },
             // The socket was left behind by a process that was killed.
             Err(JoinError::Socket(error)) if error.is_unused() => {}
-            // If connecting fails otherwise, too many connections wait for a process that does not respond.
-            Err(JoinError::TimedOut { .. } | JoinError::Socket(SocketError::Io { .. })) => {
+            Err(JoinError::TimedOut { .. }) => found.unresponsive.push(socket),
+            Err(JoinError::Socket(error)) if error.is_overloaded() => {
                 found.unresponsive.push(socket);
             }
+            // It is just ending.
+            Err(JoinError::Disconnected) | Ok(_) => {}
             Err(error) => print_stderr(&format!("warning: {error}")),
-            Ok(_) => {}
         }
     }
     if let Some(config) = config {

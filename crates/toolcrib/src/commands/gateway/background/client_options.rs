@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolcrib_core::Preset;
-use toolcrib_mcp::background::os_text;
+use toolcrib_mcp::os_text;
 use toolcrib_proxy::RequestedMode;
 
 use crate::args::{McpArgs, Overrides};

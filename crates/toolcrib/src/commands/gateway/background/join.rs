@@ -21,6 +21,8 @@ use crate::config::location::Location;
 /// How often to try again to connect while the background gateway starts.
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
+/// How long a client waits for an earlier background gateway to end. Ending its servers takes at most half of this.
+const ENDING_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum number of times that a client starts the background gateway if that ends each time.
 const MAX_FAILED_STARTS: u32 = 3;
 
@@ -46,6 +48,9 @@ pub(in super::super) enum JoinError {
         /// Its log.
         log: PathBuf,
     },
+    /// It ended before it answered.
+    #[error("the background gateway ended before it answered")]
+    Disconnected,
     /// It does not serve this client.
     #[error("the background gateway cannot serve this client: {0}")]
     Rejected(String),
@@ -114,42 +119,49 @@ impl BackgroundGateway {
 
     /// Whether the background gateway answers. Waits for as long as it takes.
     pub(in super::super) async fn responds(&self) -> bool {
-        // If no connection is possible, for example because the socket was removed, this says nothing about the gateway.
-        let Ok(stream) = self.socket.connect().await else { return true };
-        exchange(stream, &Hello::Ping).await.is_ok()
+        match self.socket.connect().await {
+            Ok(stream) => exchange(stream, &Hello::Ping).await.is_ok(),
+            // If the socket was removed, this says nothing about the gateway.
+            Err(error) => error.is_unused(),
+        }
     }
 
-    /// Connects to the background gateway, and starts it if it is not running.
+    /// Connects to the background gateway, and starts it if it is not running. If an earlier one is still ending its
+    /// servers, waits for that.
     pub(in super::super) async fn join(&self) -> Result<GatewayStream, JoinError> {
-        let deadline = Instant::now() + self.wait;
-        let joined = timeout_at(deadline, self.join_without_timeout()).await;
-        joined.unwrap_or_else(|_| {
-            Err(JoinError::TimedOut { wait: self.wait, log: self.socket.log_path() })
-        })
-    }
-
-    async fn join_without_timeout(&self) -> Result<GatewayStream, JoinError> {
+        let began = Instant::now();
+        let mut deadline = began + self.wait;
         let mut failed_starts = 0;
         loop {
-            match self.attempt().await? {
-                Attempt::Serving(stream) => return Ok(stream),
-                Attempt::Ended => {}
-                Attempt::NotRunning => match self.start().await? {
-                    StartAttempt::Serving(stream) => return Ok(stream),
-                    StartAttempt::NotFirst => {}
-                    StartAttempt::Ended(reason) => {
-                        failed_starts += 1;
-                        if failed_starts >= MAX_FAILED_STARTS {
-                            let reason = reason.unwrap_or_else(|| {
-                                let log = self.socket.log_path();
-                                format!("it ended while it started; its log is `{}`", log.display())
-                            });
-                            return Err(JoinError::Start(io::Error::other(reason)));
-                        }
-                    }
-                },
+            let Ok(tried) = timeout_at(deadline, self.try_to_join()).await else {
+                return Err(JoinError::TimedOut { wait: self.wait, log: self.socket.log_path() });
+            };
+            match tried? {
+                StartAttempt::Serving(stream) => return Ok(stream),
+                StartAttempt::NotFirst if began.elapsed() < ENDING_TIMEOUT => {
+                    deadline = Instant::now() + self.wait;
+                }
+                StartAttempt::NotFirst => {}
+                StartAttempt::Ended(_) if failed_starts + 1 < MAX_FAILED_STARTS => {
+                    failed_starts += 1;
+                }
+                StartAttempt::Ended(reason) => {
+                    let reason = reason.unwrap_or_else(|| {
+                        let log = self.socket.log_path();
+                        format!("it ended while it started; its log is `{}`", log.display())
+                    });
+                    return Err(JoinError::Start(io::Error::other(reason)));
+                }
             }
             tokio::time::sleep(RETRY_INTERVAL).await;
+        }
+    }
+
+    async fn try_to_join(&self) -> Result<StartAttempt, JoinError> {
+        match self.attempt().await? {
+            Attempt::Serving(stream) => Ok(StartAttempt::Serving(stream)),
+            Attempt::Ended => Ok(StartAttempt::NotFirst),
+            Attempt::NotRunning => self.start().await,
         }
     }
 
@@ -212,8 +224,12 @@ pub(in super::super) async fn ask_on_stream(
 ) -> Result<(HelloReply, GatewayStream), JoinError> {
     let asked = async {
         let stream = socket.connect().await?;
-        let failed = |source| SocketError::Io { path: socket.path(), source };
-        Ok(exchange(stream, hello).await.map_err(failed)?)
+        exchange(stream, hello).await.map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => {
+                JoinError::Rejected("it sent an unexpected answer".into())
+            }
+            _ => JoinError::Disconnected,
+        })
     };
     tokio::time::timeout(wait, asked)
         .await

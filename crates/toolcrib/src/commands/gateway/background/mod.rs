@@ -17,7 +17,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use futures::future::join_all;
 use parking_lot::Mutex;
 use tokio::io::BufReader;
 use tokio::net::UnixStream;
@@ -112,7 +111,7 @@ async fn listen(socket: &BackgroundSocket) -> Result<ListeningSocket, SocketErro
 /// Tells the background gateways of other builds for the same config to end with their last client.
 async fn retire_other_builds(own: BackgroundSocket, others: Vec<BackgroundSocket>) {
     for other in others {
-        if other.name() != own.name() && other.has_same_config(&own) {
+        if other.name() != own.name() && other.has_same_clients(&own) {
             // An error means that none is running.
             let _ = join::ask(&other, &Hello::Retire, HELLO_TIMEOUT).await;
         }
@@ -169,8 +168,7 @@ impl Background {
         self.stop.cancel();
         self.connections.close();
         let _ = tokio::time::timeout(LAST_MESSAGES_TIMEOUT, self.connections.wait()).await;
-        let (gateways, _) = self.gateways.take_unused(true);
-        join_all(gateways.iter().map(|shared| shared.stop())).await;
+        self.gateways.stop().await;
         self.stop_requests.lock().clear();
     }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::future::join_all;
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
@@ -146,6 +147,16 @@ impl SharedGateways {
         Ok(shared.join(id, hello))
     }
 
+    /// Stops all gateways, and waits until their servers have ended.
+    pub(super) async fn stop(&self) {
+        let gateways = std::mem::take(&mut *self.gateways.lock());
+        join_all(gateways.iter().map(|shared| shared.stop())).await;
+        let pool = self.pool.lock().clone();
+        if let Some(pool) = pool {
+            pool.servers_ended(SHUTDOWN_TIMEOUT).await;
+        }
+    }
+
     /// Returns all gateways.
     pub(super) fn all(&self) -> Vec<Arc<Gateway>> {
         self.gateways.lock().iter().map(|shared| Arc::clone(&shared.gateway)).collect()
@@ -186,13 +197,16 @@ impl SharedGateway {
     /// Whether no client has used the gateway for the configured time. Without such a time, only the last gateway is kept:
     /// the others may be for folders that nobody works in any more.
     fn is_unused(&self, at_once: bool, is_last: bool) -> bool {
+        // A client that leaves sets the time before it is removed, so the time is read last.
+        if !self.clients.lock().is_empty() {
+            return false;
+        }
         let unused_for = self.unused_since.lock().elapsed();
-        let is_over = match self.gateway.config().gateway.background_idle {
+        match self.gateway.config().gateway.background_idle {
             _ if at_once => true,
             IdleTimeout::Never => !is_last && unused_for >= OTHER_GATEWAY_IDLE,
             IdleTimeout::After(seconds) => unused_for.as_secs_f64() >= seconds,
-        };
-        is_over && self.clients.lock().is_empty()
+        }
     }
 
     /// Stops the gateway, and the servers that no other gateway uses.
