@@ -102,8 +102,8 @@ pub struct SocketLock {
 
 impl BackgroundSocket {
     /// Returns the socket for a config file, which is given by its absolute path, and a build, see
-    /// [`super::build_id`], for clients with the same [`inherited_properties`] as this process. `state` is the user's
-    /// state folder.
+    /// [`super::build_id`]. It is for clients from which servers would inherit the same as from this process. `state` is
+    /// the user's state folder.
     pub fn new(state: &PrivateFolder, config: &Path, build: &str) -> Self {
         let config = fs::canonicalize(config).unwrap_or_else(|_| config.to_owned());
         let inherited = inherited_properties();

@@ -44,6 +44,11 @@ pub(super) type Error = StreamableHttpError<reqwest::Error>;
 pub(super) type Headers = HashMap<HeaderName, HeaderValue>;
 pub(super) type Events = BoxStream<'static, Result<Sse, SseError>>;
 
+/// Whether a `Content-Type` has this media type. Media types are case-insensitive.
+pub(super) fn has_type(content_type: &str, mime: &str) -> bool {
+    content_type.get(..mime.len()).is_some_and(|start| start.eq_ignore_ascii_case(mime))
+}
+
 /// The HTTP client that the SDK uses. Its messages pass through the tap.
 #[derive(Debug, Clone)]
 pub(crate) struct TappedHttp {
@@ -201,7 +206,7 @@ impl TappedHttp {
         let session = header(SESSION);
         let failed = (status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error())
             .then(|| HttpStatusError::new(status.as_u16(), header(RETRY_AFTER.as_str())));
-        let is = |mime: &str| content_type.as_deref().is_some_and(|kind| kind.starts_with(mime));
+        let is = |mime: &str| content_type.as_deref().is_some_and(|kind| has_type(kind, mime));
         let origin = match &message {
             JsonRpcMessage::Request(request) => Some(request.id.clone()),
             _ => None,

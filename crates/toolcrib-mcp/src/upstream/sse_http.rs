@@ -18,7 +18,7 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::Sse;
 
 use super::event_splitter::{EventSplitter, StreamEvent};
-use super::http::{EVENTS, Error, Events, Headers, JSON};
+use super::http::{EVENTS, Error, Events, Headers, JSON, has_type};
 use super::http_response::{auth_challenge, status_error, unexpected_response, without_url};
 use crate::raw_arguments::message_to_json;
 
@@ -154,7 +154,7 @@ impl StreamableHttpClient for SseHttp {
         let response = send(request, token, headers).await?;
         let kind = response.headers().get(CONTENT_TYPE);
         let kind = kind.map(|kind| String::from_utf8_lossy(kind.as_bytes()).into_owned());
-        if !kind.as_deref().is_some_and(|kind| kind.starts_with(EVENTS)) {
+        if !kind.as_deref().is_some_and(|kind| has_type(kind, EVENTS)) {
             return Err(StreamableHttpError::UnexpectedContentType(kind));
         }
         Ok(events(response, self.limit))

@@ -86,7 +86,7 @@ impl FaultySseServer {
             return say(&mut socket, "404 Not Found", "", b"no such page");
         }
         let head =
-            "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
+            "HTTP/1.1 200 OK\r\nContent-Type: Text/Event-Stream\r\nConnection: close\r\n\r\n";
         socket.write_all(head.as_bytes()).ok()?;
         let endpoint = match page {
             // Nothing arrives, but the stream stays open.
