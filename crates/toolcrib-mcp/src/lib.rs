@@ -17,6 +17,7 @@
 pub mod background;
 mod client_environment;
 pub mod config;
+mod configured_tools;
 mod doctor;
 mod gateway;
 mod hidden_text;
@@ -47,6 +48,7 @@ pub mod fuzzing {
 
 pub use client_environment::ClientEnvironment;
 pub use config::GatewayConfig;
+pub use configured_tools::ConfiguredTools;
 pub use doctor::ServerHealth;
 pub use gateway::Gateway;
 pub use server_pool::{PoolClients, ServerPool};

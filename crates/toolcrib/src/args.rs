@@ -56,6 +56,10 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Show how many tokens the tools cost, and how many deferring them saves
     Stats(StatsArgs),
+    /// List the tools that your servers have
+    Tools(ToolsArgs),
+    /// Call a tool of one of your servers
+    Call(CallArgs),
     /// Measure ranking quality on folders of queries with known answers
     Eval(EvalArgs),
 }
@@ -67,6 +71,8 @@ impl Command {
             Self::Search(args) => args.json,
             Self::Explain(args) => args.json,
             Self::Stats(args) => args.json,
+            Self::Tools(args) => args.json,
+            Self::Call(args) => args.json,
             Self::Eval(args) => args.json,
             Self::Import(args) => args.json,
             Self::Doctor(args) => args.json,
@@ -82,9 +88,18 @@ impl Command {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct SourceArgs {
     /// A catalog: a file or folder with `.json` or `.jsonl` files, also `.gz`, or `-` for standard input. May be
-    /// repeated. Default: a sample catalog
+    /// repeated. Default: the tools of the servers in the config, or a sample catalog if there are no servers
     #[arg(long, value_name = "F")]
     pub(crate) catalog: Vec<PathBuf>,
+    /// Use the sample catalog, even if servers are configured
+    #[arg(long, conflicts_with_all = ["catalog", "refresh", "profile"])]
+    pub(crate) sample: bool,
+    /// Ask all configured servers for their tools now, instead of using the remembered lists
+    #[arg(long, conflicts_with = "catalog")]
+    pub(crate) refresh: bool,
+    /// Look only at the servers and tools of this profile in the config
+    #[arg(long, value_name = "NAME", conflicts_with = "catalog")]
+    pub(crate) profile: Option<String>,
     /// Use the settings of this preset. Default: the preset in the config, else Toolcrib's own settings
     #[arg(long, value_name = "P", value_parser = preset())]
     pub(crate) preset: Option<Preset>,
@@ -186,11 +201,50 @@ pub(crate) struct StatsArgs {
     pub(crate) model: String,
     /// Show what the proxy at this URL has saved so far, by model and client. Sends the key in `TOOLCRIB_KEY` if it is
     /// set
-    #[arg(long, value_name = "URL", conflicts_with_all = ["catalog", "preset", "config", "context", "model"])]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["catalog", "sample", "refresh", "profile", "preset", "config", "context", "model"])]
     pub(crate) live: Option<String>,
     /// One JSON document on standard output
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ToolsArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// Write the tools to this file as a catalog, one JSON object per line, or to standard output if it is `-`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) export: Option<PathBuf>,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// List only tools with this text in their name, or a pattern with `*` and `?` such as `github*` or `*/create_*`
+    pub(crate) pattern: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CallArgs {
+    /// The config, as for `mcp`
+    #[arg(long, value_name = "F")]
+    pub(crate) config: Option<PathBuf>,
+    /// Use only the servers and tools of this profile in the config
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    /// Start the server for this call only, instead of sharing the servers of the background gateway
+    #[arg(long)]
+    pub(crate) own: bool,
+    /// The arguments as a JSON object, `@FILE` to read them from a file, or `-` for standard input
+    #[arg(long, value_name = "JSON")]
+    pub(crate) args: Option<String>,
+    /// One JSON document on standard output, with the complete result
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The tool, such as `github/create_issue`
+    #[arg(value_name = "SERVER/TOOL")]
+    pub(crate) tool: String,
+    /// Arguments. A value is read as the type that the tool's schema requires; lists and objects are written in JSON
+    #[arg(value_name = "KEY=VALUE")]
+    pub(crate) values: Vec<String>,
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

@@ -38,6 +38,8 @@ fn main() -> ExitCode {
         Command::Search(args) => commands::search::run(&args, &mut output),
         Command::Explain(args) => commands::explain::run(&args, &mut output),
         Command::Stats(args) => commands::stats::run(&args, &mut output),
+        Command::Tools(args) => commands::tools::run(&args, &mut output),
+        Command::Call(args) => commands::call::run(&args, &mut output),
         Command::Eval(args) => commands::eval::run(&args, &mut output),
         Command::Mcp(args) => commands::gateway::mcp::run(&args, &mut output),
         Command::Serve(args) => commands::gateway::serve::run(&args, &mut output),

@@ -80,6 +80,12 @@ impl Output {
         Ok(writeln!(self.out, "{text}")?)
     }
 
+    /// Writes JSON text that is already complete. Unlike a line of text, it is not cleaned, because in JSON strings all
+    /// control characters are escaped.
+    pub(crate) fn raw(&mut self, text: &str) -> Result<(), Failure> {
+        Ok(self.out.write_all(text.as_bytes())?)
+    }
+
     /// Writes a line of text.
     pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
         // The text is cleaned here, because it may contain file names and query words, which are untrusted.

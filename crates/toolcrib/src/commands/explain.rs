@@ -1,12 +1,14 @@
 //! `toolcrib explain`: shows how the score of a tool was computed.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use toolcrib_core::policy::{Verdict, VerdictReason};
 use toolcrib_core::rank::{Explanation, Fit, ScorePart, Similarity};
-use toolcrib_core::{CallOutcome, Conversation, Crib, Query, Scope, TurnContext, WordQuery};
+use toolcrib_core::{Conversation, Crib, FourCharsPerToken, Query, Scope, TurnContext, WordQuery};
 
+use super::tool_source::{ToolSource, find_tool};
 use crate::args::ExplainArgs;
-use crate::load;
 use crate::output::{Failure, Output};
 
 /// Number of tools that are explained if the command line names no tool.
@@ -38,8 +40,9 @@ struct ExplainedTool {
 }
 
 pub(crate) fn run(args: &ExplainArgs, output: &mut Output) -> Result<bool, Failure> {
-    let crib = load::crib_with_vectors(&args.source, &args.vectors)?;
-    let scope = Scope::all(crib.catalog());
+    let counter = Arc::new(FourCharsPerToken);
+    let ToolSource { crib, scope, .. } =
+        ToolSource::load(&args.source, Some(&args.vectors), counter)?;
     let words = match crib.parse(&args.query, &scope) {
         Query::Words(words) => words,
         Query::Select(_) | Query::Browse => {
@@ -54,7 +57,7 @@ pub(crate) fn run(args: &ExplainArgs, output: &mut Output) -> Result<bool, Failu
     let ranked = crib.rank(&words, &scope, usize::MAX);
     let ids = match &args.tool {
         None => ranked.iter().take(DEFAULT_TOOLS).map(|hit| hit.id).collect(),
-        Some(name) => vec![resolve(&crib, &scope, name)?],
+        Some(name) => vec![find_tool(&crib, &scope, name)?],
     };
     let mut tools = Vec::new();
     for id in ids {
@@ -76,33 +79,6 @@ pub(crate) fn run(args: &ExplainArgs, output: &mut Output) -> Result<bool, Failu
         print(&words, args.tool.as_deref(), &report, output)?;
     }
     Ok(is_any_ranked)
-}
-
-/// Finds the tool with this name, in any spelling that a model's call may use.
-fn resolve(crib: &Crib, scope: &Scope, name: &str) -> Result<toolcrib_core::ToolId, Failure> {
-    let input = serde_json::json!({ "name": name }).to_string();
-    match crib.handle(&TurnContext::new(scope), &mut Conversation::new(), "tool_describe", &input) {
-        CallOutcome::Answer(reply) => {
-            reply.loaded.first().and_then(|name| crib.catalog().find(name)).ok_or_else(|| {
-                Failure::input(
-                    format!("`{name}`"),
-                    &"no such tool",
-                    "list the names with `toolcrib search ''`",
-                )
-            })
-        }
-        CallOutcome::Refused(refusal) => {
-            let hint = match &refusal.nearest[..] {
-                [] => "list the names with `toolcrib search ''`".to_owned(),
-                names => format!("did you mean {}?", names.join(", ")),
-            };
-            Err(Failure::input(format!("`{name}`"), &refusal.message, hint))
-        }
-        CallOutcome::Run(_) => {
-            let hint = "this is a bug; report it";
-            Err(Failure::input(format!("`{name}`"), &"cannot be described", hint))
-        }
-    }
 }
 
 fn shown(crib: &Crib, scope: &Scope, name: &str) -> String {

@@ -1,5 +1,6 @@
 //! The commands, one module each. A command loads its input, runs the engine and prints a report.
 
+pub(crate) mod call;
 pub(crate) mod demo;
 pub(crate) mod eval;
 pub(crate) mod explain;
@@ -8,3 +9,5 @@ pub(crate) mod import;
 mod live;
 pub(crate) mod search;
 pub(crate) mod stats;
+mod tool_source;
+pub(crate) mod tools;

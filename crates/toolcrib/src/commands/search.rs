@@ -2,18 +2,18 @@
 
 use toolcrib_core::rank::Fit;
 use toolcrib_core::reply::{AvailableTools, Reply};
-use toolcrib_core::{Conversation, Scope, SearchRequest, TurnContext};
+use toolcrib_core::{Conversation, SearchRequest, TurnContext};
 use toolcrib_text::first_sentence;
 use toolcrib_tokens::{Vocabulary, VocabularyCounter};
 
+use super::tool_source::ToolSource;
 use crate::args::SearchArgs;
-use crate::load;
 use crate::output::{Failure, Output};
 
 pub(crate) fn run(args: &SearchArgs, output: &mut Output) -> Result<bool, Failure> {
-    let crib = load::crib_with_vectors(&args.source, &args.vectors)?;
-    let crib = crib.with_counter(VocabularyCounter::exact(Vocabulary::O200k).shared());
-    let scope = Scope::all(crib.catalog());
+    let counter = VocabularyCounter::exact(Vocabulary::O200k).shared();
+    let ToolSource { crib, scope, .. } =
+        ToolSource::load(&args.source, Some(&args.vectors), counter)?;
     let ask = SearchRequest::query(&args.query).with_limit(args.limit);
     let reply = crib.search(&TurnContext::new(&scope), &mut Conversation::new(), &ask);
     let browsed = reply.available.is_some() && reply.notes.is_empty() && reply.missing.is_empty();

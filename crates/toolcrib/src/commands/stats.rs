@@ -10,8 +10,8 @@ use toolcrib_core::policy::{ActivationMode, Deferral};
 use toolcrib_core::{Conversation, Crib, Scope, Settings, TokenCounter, TurnContext, Weakness};
 use toolcrib_tokens::VocabularyCounter;
 
+use super::tool_source::ToolSource;
 use crate::args::StatsArgs;
-use crate::load;
 use crate::output::{Failure, Output};
 
 /// Width of the longest bar, in columns.
@@ -65,8 +65,9 @@ pub(crate) fn run(args: &StatsArgs, output: &mut Output) -> Result<bool, Failure
         return super::live::run(url, output);
     }
     let counter = VocabularyCounter::for_model(&args.model);
-    let crib = load::crib(&args.source)?.with_counter(counter.clone().shared());
-    let report = report(&crib, &counter, args.context);
+    let ToolSource { crib, scope, .. } =
+        ToolSource::load(&args.source, None, counter.clone().shared())?;
+    let report = report(&crib, &scope, &counter, args.context);
     if output.is_json() {
         output.document(&report)?;
     } else {
@@ -75,15 +76,15 @@ pub(crate) fn run(args: &StatsArgs, output: &mut Output) -> Result<bool, Failure
     Ok(true)
 }
 
-fn report(crib: &Crib, counter: &VocabularyCounter, context: usize) -> StatsReport {
-    let scope = Scope::all(crib.catalog());
-    let turn = TurnContext::new(&scope).with_context_window(context);
-    let tokens: usize = crib.definition_tokens().iter().sum();
+fn report(crib: &Crib, scope: &Scope, counter: &VocabularyCounter, context: usize) -> StatsReport {
+    let turn = TurnContext::new(scope).with_context_window(context);
+    let sizes = crib.definition_tokens();
+    let tokens: usize = scope.ids().map(|id| sizes[id.index()]).sum();
     let decided = crib.disclose(&turn, &mut Conversation::new());
     let percent = |part: usize, whole: usize| 100.0 * part as f64 / whole.max(1) as f64;
     let catalog = crib.catalog();
     StatsReport {
-        tools: catalog.len(),
+        tools: scope.ids().count(),
         tokens,
         counter: counter.label().to_owned(),
         exact: counter.is_exact(),
@@ -92,20 +93,22 @@ fn report(crib: &Crib, counter: &VocabularyCounter, context: usize) -> StatsRepo
         active: decided.decision.deferral != Deferral::Nothing,
         reason: decided.decision.reason.to_string(),
         disclosure: DisclosureSetting::from(crib.settings().disclosure_kind()).name(),
-        servers: servers(crib),
+        servers: servers(crib, scope),
         disclosures: disclosures(crib, &turn, (tokens, context)),
-        weak: catalog.ids().filter_map(|id| catalog.weakness(id)).collect(),
+        weak: scope.ids().filter_map(|id| catalog.weakness(id)).collect(),
     }
 }
 
 /// Returns the number of tools and tokens of each server, the server with the most tokens first.
-fn servers(crib: &Crib) -> Vec<ServerCost> {
-    let total: usize = crib.definition_tokens().iter().sum();
+fn servers(crib: &Crib, scope: &Scope) -> Vec<ServerCost> {
+    let sizes = crib.definition_tokens();
+    let total: usize = scope.ids().map(|id| sizes[id.index()]).sum();
     let mut sums: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for (tool, size) in crib.catalog().tools().iter().zip(crib.definition_tokens()) {
-        let (tools, tokens) = sums.entry(tool.server().unwrap_or("(none)")).or_default();
+    for id in scope.ids() {
+        let server = crib.catalog().tool(id).server().unwrap_or("(none)");
+        let (tools, tokens) = sums.entry(server).or_default();
         *tools += 1;
-        *tokens += size;
+        *tokens += sizes[id.index()];
     }
     let mut servers: Vec<ServerCost> = sums
         .into_iter()

@@ -168,7 +168,7 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
 }
 
 /// Makes the gateway start every enabled server. Returns the policies that the config has for them.
-fn start_all_eagerly(config: &mut GatewayConfig) -> BTreeMap<String, RunPolicy> {
+pub(super) fn start_all_eagerly(config: &mut GatewayConfig) -> BTreeMap<String, RunPolicy> {
     let enabled = config.servers.iter_mut().filter(|(_, server)| server.enabled);
     let policies = enabled.map(|(name, server)| {
         let policy = server.run_policy(name);

@@ -48,7 +48,10 @@ pub(crate) fn run(args: &McpArgs, _output: &mut Output) -> Result<bool, Failure>
 }
 
 /// Returns the background gateway that serves this client, or `None` if the client must have its own gateway.
-fn background_gateway(args: &McpArgs, config: &LoadedConfig) -> Option<BackgroundGateway> {
+pub(super) fn background_gateway(
+    args: &McpArgs,
+    config: &LoadedConfig,
+) -> Option<BackgroundGateway> {
     if args.own {
         return None;
     }

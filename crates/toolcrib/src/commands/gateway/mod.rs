@@ -1,6 +1,7 @@
 //! The commands that run the gateway, and the code they share: the runtime, the log, the reloaded config and the
 //! shutdown.
 
+pub(super) mod ask_servers;
 pub(crate) mod background;
 pub(crate) mod doctor;
 mod listener;
@@ -10,6 +11,7 @@ pub(crate) mod mcp;
 pub(crate) mod ps;
 mod relay_connector;
 pub(crate) mod serve;
+pub(super) mod tool_call;
 mod watch;
 
 use std::ffi::OsString;
@@ -102,7 +104,7 @@ fn own_executable() -> OsString {
     }
 }
 
-fn environment() -> HostEnvironment {
+pub(super) fn environment() -> HostEnvironment {
     let state = state_folder();
     if state.is_none() {
         print_stderr(

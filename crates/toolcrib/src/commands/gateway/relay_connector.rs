@@ -117,7 +117,7 @@ impl GatewayConnector for &mut RelayConnector<'_> {
 }
 
 /// Serves a client with a gateway in this process, on a stream in memory.
-fn serve_in_process(
+pub(super) fn serve_in_process(
     gateway: &Arc<Gateway>,
     profile: Option<String>,
     stop: CancellationToken,
