@@ -86,6 +86,11 @@ impl Output {
         Ok(writeln!(self.out, "{}", clean(text).0)?)
     }
 
+    /// Writes a text that is part of this program, such as a script or a page of the documentation, without changes.
+    pub(crate) fn own_text(&mut self, text: &[u8]) -> Result<(), Failure> {
+        Ok(self.out.write_all(text)?)
+    }
+
     pub(crate) fn clear(&mut self) -> Result<(), Failure> {
         // This moves the cursor to the top left and erases everything below it.
         Ok(write!(self.out, "\x1b[H\x1b[J")?)

@@ -12,6 +12,7 @@ mod explain;
 mod import;
 mod modules;
 mod presets;
+mod reference;
 mod sample;
 mod sbom;
 mod search;
