@@ -1,5 +1,9 @@
 //! The command-line arguments.
 
+mod reference;
+
+pub(crate) use reference::{CompletionsArgs, ManArgs};
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -11,7 +15,7 @@ use toolcrib_proxy::RequestedMode;
 
 /// Tool search for any agent: an MCP gateway, an LLM proxy, and commands to see what your tools cost
 #[derive(Debug, Parser)]
-#[command(name = "toolcrib", version, disable_help_subcommand = true)]
+#[command(name = "toolcrib", version)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -62,6 +66,10 @@ pub(crate) enum Command {
     Call(CallArgs),
     /// Measure ranking quality on folders of queries with known answers
     Eval(EvalArgs),
+    /// Print a script that completes the commands and options in a shell
+    Completions(CompletionsArgs),
+    /// Print the man page of a command, or write all man pages
+    Man(ManArgs),
 }
 
 impl Command {
@@ -79,7 +87,12 @@ impl Command {
             Self::Ps(args) => args.json,
             Self::Stop(args) => args.json,
             Self::Restart(args) => args.json,
-            Self::Mcp(_) | Self::Serve(_) | Self::Login(_) | Self::Background(_) => false,
+            Self::Mcp(_)
+            | Self::Serve(_)
+            | Self::Login(_)
+            | Self::Completions(_)
+            | Self::Man(_)
+            | Self::Background(_) => false,
         }
     }
 }

@@ -8,6 +8,7 @@ mod config;
 mod load;
 mod output;
 mod progress;
+mod terminal;
 mod user_folders;
 mod vectors;
 
@@ -41,6 +42,8 @@ fn main() -> ExitCode {
         Command::Tools(args) => commands::tools::run(&args, &mut output),
         Command::Call(args) => commands::call::run(&args, &mut output),
         Command::Eval(args) => commands::eval::run(&args, &mut output),
+        Command::Completions(args) => commands::completions::run(&args, &mut output),
+        Command::Man(args) => commands::man::run(&args, &mut output),
         Command::Mcp(args) => commands::gateway::mcp::run(&args, &mut output),
         Command::Serve(args) => commands::gateway::serve::run(&args, &mut output),
         Command::Import(args) => commands::import::run(&args, &mut output),

@@ -11,6 +11,8 @@ use thiserror::Error;
 use toolcrib_eval::files::FileError;
 use toolcrib_text::clean::clean;
 
+use crate::terminal;
+
 /// Why a command failed.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
@@ -92,6 +94,19 @@ impl Output {
         Ok(writeln!(self.out, "{}", clean(text).0)?)
     }
 
+    /// Writes text that is wrapped between words if standard output has a known width.
+    pub(crate) fn wrapped(&mut self, text: &str) -> Result<(), Failure> {
+        match terminal::stdout_width() {
+            Some(width) => self.line(&terminal::wrap(text, width)),
+            None => self.line(text),
+        }
+    }
+
+    /// Writes a text that is part of this program, such as a script or a page of the documentation, without changes.
+    pub(crate) fn own_text(&mut self, text: &[u8]) -> Result<(), Failure> {
+        Ok(self.out.write_all(text)?)
+    }
+
     pub(crate) fn clear(&mut self) -> Result<(), Failure> {
         // This moves the cursor to the top left and erases everything below it.
         Ok(write!(self.out, "\x1b[H\x1b[J")?)
@@ -105,7 +120,11 @@ impl Output {
 /// Prints a line to standard error, so that it is not mixed with output that is piped to another program. Write errors
 /// are ignored.
 pub(crate) fn print_stderr(text: &str) {
-    let _ = writeln!(io::stderr(), "{}", clean(text).0);
+    let _ = writeln!(io::stderr(), "{}", wrapped_for_stderr(&clean(text).0));
+}
+
+fn wrapped_for_stderr(text: &str) -> String {
+    terminal::stderr_width().map_or_else(|| text.to_owned(), |width| terminal::wrap(text, width))
 }
 
 #[derive(Serialize)]
@@ -165,6 +184,7 @@ fn report(error: &str, hint: &str, json: bool) -> ExitCode {
         let document = serde_json::to_string(&ErrorDocument { error, hint }).unwrap_or_default();
         let _ = writeln!(io::stdout(), "{document}");
     }
-    let _ = writeln!(io::stderr(), "error: {error}\nhint: {hint}");
+    let text = wrapped_for_stderr(&format!("error: {error}\nhint: {hint}"));
+    let _ = writeln!(io::stderr(), "{text}");
     ExitCode::from(2)
 }

@@ -32,7 +32,7 @@ fn print(reply: &Reply, output: &mut Output) -> Result<(), Failure> {
         output.line(&format!("{}{score}{}", hit.name, sure.unwrap_or_default()))?;
         let sentence = first_sentence(&hit.description, 100);
         if !sentence.is_empty() {
-            output.line(&format!("  {sentence}"))?;
+            output.wrapped(&format!("  {sentence}"))?;
         }
         let schema = hit.input_schema.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok());
         let signature = match (&hit.signature, schema) {
@@ -40,17 +40,17 @@ fn print(reply: &Reply, output: &mut Output) -> Result<(), Failure> {
             (None, Some(schema)) => toolcrib_core::signature(&schema),
             (None, None) => continue,
         };
-        output.line(&format!("  {signature}"))?;
+        output.wrapped(&format!("  {signature}"))?;
     }
     if reply.fit == Some(Fit::Weak) {
-        output.line("weak fit: none of these tools may do what the query asks for")?;
+        output.wrapped("weak fit: none of these tools may do what the query asks for")?;
     }
     for missing in &reply.missing {
         let nearest = match &missing.nearest[..] {
             [] => String::new(),
             names => format!("; nearest: {}", names.join(", ")),
         };
-        output.line(&format!("no tool `{}`{nearest}", missing.name))?;
+        output.wrapped(&format!("no tool `{}`{nearest}", missing.name))?;
     }
     for correction in &reply.did_you_mean {
         output.line(&format!(
@@ -58,7 +58,7 @@ fn print(reply: &Reply, output: &mut Output) -> Result<(), Failure> {
             correction.read_as, correction.word
         ))?;
     }
-    reply.notes.iter().try_for_each(|note| output.line(note))?;
+    reply.notes.iter().try_for_each(|note| output.wrapped(note))?;
     match &reply.available {
         Some(AvailableTools::Names(names)) => {
             names.iter().try_for_each(|name| output.line(name))?;

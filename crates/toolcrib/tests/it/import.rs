@@ -159,19 +159,12 @@ fn without_write_the_config_is_printed_without_secrets() {
     let config = "[servers.a]\ncommand = \"x\"\nenv = { T = \"***\", U = \"${U}\" }\ncwd = \"ROOT/project\"\n
 [servers.b]\nurl = \"https://b\"\ntransport = \"sse\"\n";
     assert_eq!((run.code, run.out.as_str()), (0, config));
-    // Whitespace is normalised, because the width of a column depends on the environment.
-    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let lines: Vec<String> = run.err.lines().map(words).collect();
+    // Whitespace is normalised, because lines are wrapped and the path has another length on each machine.
+    let words: Vec<&str> = run.err.split_whitespace().collect();
     assert_eq!(
-        lines,
-        [
-            "client file servers notes",
-            "claude-code ROOT/project/.mcp.json a `c`: `type` names an unknown transport; the \
-             server is left out",
-            "b",
-            "",
-            "note: secrets are shown as `***`; `--write F` writes them to the file",
-        ]
+        words.join(" "),
+        "claude-code: ROOT/project/.mcp.json servers a, b note `c`: `type` names an unknown transport; the server is left \
+         out note: secrets are shown as `***`; `--write F` writes them to the file"
     );
 }
 

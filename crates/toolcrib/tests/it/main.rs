@@ -12,6 +12,7 @@ mod explain;
 mod import;
 mod modules;
 mod presets;
+mod reference;
 mod sample;
 mod sbom;
 mod search;
@@ -23,6 +24,7 @@ mod stats;
 #[cfg(unix)]
 mod trust;
 mod vectors;
+mod widths;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -63,6 +65,7 @@ fn run_in(folder: &Path, home: &Path, args: &[&str], input: &str) -> Run {
         .env_remove("XDG_CONFIG_HOME")
         .env_remove("XDG_STATE_HOME")
         .env_remove("APPDATA")
+        .env_remove("COLUMNS")
         .env("HOME", home)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -11,13 +11,19 @@ use toolcrib_text::{first_sentence, shorten};
 use super::script::{DemoResult, DemoTurn, ISSUE};
 use super::{DemoReport, TokenTotal, saved};
 use crate::output::{Failure, Output};
+use crate::terminal;
 
-/// Width of the text, in columns.
-const WIDTH: usize = 100;
+/// Maximum width of the text, in columns.
+const MAX_WIDTH: usize = 100;
 /// Maximum number of lines of the listing that are shown.
 const MAX_LISTING_LINES: usize = 6;
 /// Maximum number of hits of a search that are shown.
 const MAX_HITS: usize = 3;
+
+/// Returns the width to which the text is shortened, in columns.
+fn width() -> usize {
+    terminal::width().min(MAX_WIDTH)
+}
 
 pub(super) fn print(
     report: &DemoReport,
@@ -25,7 +31,7 @@ pub(super) fn print(
     shown: &Disclosure,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    output.line(&format!(
+    output.wrapped(&format!(
         "{} tools on {} servers cost {} tokens on every turn ({}): {:.1} % of a {}-token context.",
         report.tools,
         report.servers,
@@ -35,28 +41,31 @@ pub(super) fn print(
         grouped(report.context),
     ))?;
     print_first_turn(report, crib, shown, output)?;
-    output.line(&format!("\nThe task: \"{}\"", report.task))?;
+    output.wrapped(&format!("\nThe task: \"{}\"", report.task))?;
     for (at, turn) in report.turns.iter().enumerate() {
         let (tokens, change) = (grouped(turn.tokens), change(report.tokens, turn.tokens));
-        output.line(&format!("\nTurn {}: {tokens} tokens of tools, {change}", at + 1))?;
+        output.wrapped(&format!("\nTurn {}: {tokens} tokens of tools, {change}", at + 1))?;
         print_turn(turn, output)?;
     }
     let TokenTotal { turns, tokens } = &report.without;
-    output.line("\nAll turns together:")?;
-    output
-        .line(&format!("  without  {turns:>2} turns  {:>9} tokens of tools", grouped(*tokens)))?;
+    output.wrapped("\nAll turns together:")?;
+    output.wrapped(&format!(
+        "  without  {turns:>2} turns  {:>9} tokens of tools",
+        grouped(*tokens)
+    ))?;
     let TokenTotal { turns, tokens } = &report.with;
     let change = change(report.without.tokens, *tokens);
-    output.line(&format!(
+    output.wrapped(&format!(
         "  with     {turns:>2} turns  {:>9} tokens of tools, {change}",
         grouped(*tokens)
     ))?;
     let more = turns - report.without.turns;
     let least = grouped(report.first_turn);
-    output.line(&format!(
-        "Searching took {more} more turns, each with at least {least} tokens. The replies to searches"
-    ))?;
-    output.line("count on every later turn. The misspelled call counts on both sides.")
+    let remark = format!(
+        "Searching took {more} more turns, each with at least {least} tokens. The replies to searches \
+         count on every later turn. The misspelled call counts on both sides."
+    );
+    output.line(&terminal::wrap(&remark, width()))
 }
 
 /// Prints what the model sees instead of the full tool definitions.
@@ -69,7 +78,7 @@ fn print_first_turn(
     let tokens = grouped(report.first_turn);
     let change = change(report.tokens, report.first_turn);
     if shown.passes_through() {
-        return output.line(&format!("Nothing is deferred: {}.", shown.decision.reason));
+        return output.wrapped(&format!("Nothing is deferred: {}.", shown.decision.reason));
     }
     let own: Vec<&str> = shown.own_tools.iter().map(|own| own.name).collect();
     let own = own.join(", ");
@@ -85,16 +94,16 @@ fn print_first_turn(
             format!("The model sees {own}; descriptions become {}", crib.settings().mark)
         }
     };
-    output.line(&format!("{instead}: {tokens} tokens, {change}."))?;
+    output.wrapped(&format!("{instead}: {tokens} tokens, {change}."))?;
     let Some(listing) = &shown.listing else {
         let example = crib.catalog().find(ISSUE);
         let example = shown.tools.iter().find(|tool| Some(tool.id) == example);
         return match example.and_then(|tool| tool.definition.as_deref()) {
             Some(definition) => {
-                output.line("One of them:\n")?;
+                output.wrapped("One of them:\n")?;
                 let letters: Vec<char> = brief(definition).chars().collect();
-                let lines = letters.chunks(WIDTH - 2).map(|line| line.iter().collect::<String>());
-                lines.into_iter().try_for_each(|line| output.line(&format!("  {line}")))
+                let lines = letters.chunks(width() - 2).map(|line| line.iter().collect::<String>());
+                lines.into_iter().try_for_each(|line| output.wrapped(&format!("  {line}")))
             }
             None => Ok(()),
         };
@@ -106,11 +115,11 @@ fn print_first_turn(
     };
     output.line(place)?;
     for line in listing.text.lines().take(MAX_LISTING_LINES) {
-        output.line(&format!("  {}", cut(line, 2)))?;
+        output.wrapped(&format!("  {}", cut(line, 2)))?;
     }
     match listing.text.lines().count().saturating_sub(MAX_LISTING_LINES) {
         0 => Ok(()),
-        more => output.line(&format!("  … and {more} more lines")),
+        more => output.wrapped(&format!("  … and {more} more lines")),
     }
 }
 
@@ -124,24 +133,23 @@ fn brief(definition: &str) -> String {
     if let Some(fields) = tool.as_object_mut() {
         fields.shift_remove("server");
     }
-    shorten(&compact(&tool), 2 * WIDTH - 4).into_owned()
+    shorten(&compact(&tool), 2 * width() - 4).into_owned()
 }
 
 fn print_turn(turn: &DemoTurn, output: &mut Output) -> Result<(), Failure> {
     if !turn.tool.is_empty() {
         let input = compact(&turn.input);
-        output.line(&format!("  > {}", cut(&format!("{} {input}", turn.tool), 4)))?;
+        output.wrapped(&format!("  > {}", cut(&format!("{} {input}", turn.tool), 4)))?;
     }
     match &turn.got {
         DemoResult::Answer { reply, why } => print_reply(reply, why.as_deref(), output),
-        DemoResult::Run { name, arguments } => {
-            output.line(&format!("    runs {}", cut(&format!("{name} {}", compact(arguments)), 9)))
-        }
+        DemoResult::Run { name, arguments } => output
+            .wrapped(&format!("    runs {}", cut(&format!("{name} {}", compact(arguments)), 9))),
         DemoResult::Refused(refusal) => {
-            output.line(&format!("    refused: {}", refusal.message))?;
-            output.line(&format!("    hint: {}", refusal.hint))
+            output.wrapped(&format!("    refused: {}", refusal.message))?;
+            output.wrapped(&format!("    hint: {}", refusal.hint))
         }
-        DemoResult::Done => output.line("    answers the user"),
+        DemoResult::Done => output.wrapped("    answers the user"),
     }
 }
 
@@ -159,30 +167,30 @@ fn print_reply(
         };
         let detail =
             if hit.input_schema.is_some() { "with its schema" } else { "without its schema" };
-        let sentence = first_sentence(&hit.description, WIDTH);
-        output.line(&format!(
+        let sentence = first_sentence(&hit.description, width());
+        output.wrapped(&format!(
             "    {}",
             cut(&format!("{}{score}, {detail}: {sentence}", hit.name), 4)
         ))?;
     }
     match reply.hits.len().saturating_sub(MAX_HITS) {
         0 => {}
-        more => output.line(&format!("    and {more} more"))?,
+        more => output.wrapped(&format!("    and {more} more"))?,
     }
     if let Some(why) = why {
-        output.line(&format!("    why: {}", cut(&reasons(why), 9)))?;
+        output.wrapped(&format!("    why: {}", cut(&reasons(why), 9)))?;
     }
     for missing in &reply.missing {
         let nearest = missing.nearest.join(", ");
         let line = format!("there is no {}; similar names: {nearest}", missing.name);
-        output.line(&format!("    {}", cut(&line, 4)))?;
+        output.wrapped(&format!("    {}", cut(&line, 4)))?;
     }
     if let Some(available) = reply.available.as_ref().filter(|_| reply.missing.is_empty()) {
         let listed = match available {
             AvailableTools::Names(names) => format!("{} names", names.len()),
             AvailableTools::Servers(servers) => format!("{} servers", servers.len()),
         };
-        output.line(&format!("    no tool fits; the reply lists {listed}"))?;
+        output.wrapped(&format!("    no tool fits; the reply lists {listed}"))?;
     }
     Ok(())
 }
@@ -238,7 +246,7 @@ fn compact(value: &Value) -> String {
 
 /// Shortens a line so that it fits after `indent` columns.
 fn cut(text: &str, indent: usize) -> String {
-    shorten(text, WIDTH - indent).into_owned()
+    shorten(text, width() - indent).into_owned()
 }
 
 /// Formats a number with thousands separators: 50,754.

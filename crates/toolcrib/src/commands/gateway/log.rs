@@ -7,6 +7,7 @@
 use std::fmt;
 use std::io::IsTerminal as _;
 
+use crate::terminal::has_colours;
 use toolcrib_text::clean::hidden;
 use tracing::field::Field;
 use tracing_subscriber::EnvFilter;
@@ -16,7 +17,7 @@ use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
 /// Starts logging to standard error.
 pub(super) fn start() {
-    start_with(std::io::stderr, std::io::stderr().is_terminal());
+    start_with(std::io::stderr, has_colours(std::io::stderr().is_terminal()));
 }
 
 /// Starts logging to a writer. `TOOLCRIB_LOG` sets the level. Events of the MCP SDK are switched off, because they

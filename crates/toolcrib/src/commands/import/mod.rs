@@ -6,19 +6,19 @@
 mod client_files;
 mod discover;
 mod merge;
+mod print;
 mod sent_references;
 mod target;
 
 use std::path::{Path, PathBuf};
 
-use comfy_table::Table;
-use comfy_table::presets::NOTHING;
 use serde::Serialize;
 use toolcrib_mcp::config::{masked, server_toml};
 use toolcrib_text::clean::one_line;
 
 use crate::args::ImportArgs;
 use crate::output::{Failure, Output, print_stderr};
+use crate::terminal;
 use discover::{DiscoveredFiles, FoundFile, SkippedFile, UnreadableFile, discover};
 use merge::ServerMerge;
 use target::Target;
@@ -92,20 +92,11 @@ fn print(report: &ImportReport, write: Option<&Path>, output: &mut Output) -> Re
         return Ok(());
     }
     if !report.found.is_empty() {
-        let mut table = Table::new();
-        table.load_style(NOTHING).set_header(["client", "file", "servers", "notes"]);
-        for file in &report.found {
-            table.add_row([
-                file.client.name().to_owned(),
-                one_line(&file.file.display().to_string()),
-                file.servers.join("\n"),
-                notes(file).join("\n"),
-            ]);
-        }
+        let files = print::files(&report.found, terminal::width());
         // Without `--write`, standard output contains only the config, so the table goes to standard error.
         match write {
-            Some(_) => output.line(&table.to_string())?,
-            None => print_stderr(&format!("{table}\n")),
+            Some(_) => output.line(&files)?,
+            None => print_stderr(&format!("{files}\n")),
         }
     }
     for file in &report.broken {
@@ -129,18 +120,6 @@ fn print(report: &ImportReport, write: Option<&Path>, output: &mut Output) -> Re
             output.line(report.toml.trim_end())
         }
     }
-}
-
-/// Returns notes on the servers of a file: which are disabled, which were not imported, and the warnings.
-fn notes(file: &FoundFile) -> Vec<String> {
-    let disabled = file.disabled.iter();
-    let disabled =
-        disabled.map(|server| format!("`{}` stays disabled: {}", server.server, server.reason));
-    let skipped = file.skipped.iter();
-    let skipped =
-        skipped.map(|server| format!("`{}` is not imported: {}", server.server, server.reason));
-    // Names in these files are untrusted text, and must not look like separate lines.
-    disabled.chain(skipped).chain(file.odd.iter().cloned()).map(|text| one_line(&text)).collect()
 }
 
 /// Prints a note for each file that was not read.
