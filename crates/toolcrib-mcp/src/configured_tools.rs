@@ -39,12 +39,16 @@ impl ConfiguredTools {
         let saved = SavedLists::new(environment.state_folder.as_ref());
         let client = ClientEnvironment::of_this_process();
         let enabled = config.servers.iter().filter(|(_, server)| server.enabled);
-        let servers = enabled.map(|(name, server)| SnapshotServer {
-            name: Arc::from(&**name),
-            config: Arc::new(server.clone()),
-            lists: saved.load(name, server, &client).map(|(lists, _)| Arc::new(lists)),
-            connecting: false,
-            failed: false,
+        let servers = enabled.map(|(name, server)| {
+            let lists = saved.load(name, server, &client).map(|(lists, _)| Arc::new(lists));
+            SnapshotServer {
+                name: Arc::from(&**name),
+                config: Arc::new(server.clone()),
+                // Nothing waits for a server without lists.
+                failed: lists.is_none(),
+                connecting: false,
+                lists,
+            }
         });
         let servers = servers.collect();
         Self::of_snapshot(&Snapshot::build(None, &Arc::new(config), servers, counter), profile)

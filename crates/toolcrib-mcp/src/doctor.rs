@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use toolcrib_core::Preset;
 use toolcrib_core::disclosure::DisclosureSetting;
 use toolcrib_core::policy::{Deferral, Glob};
@@ -39,11 +41,20 @@ pub struct ServerHealth {
 }
 
 impl Gateway {
-    /// Waits until every server has answered or failed once. Each server's start timeout limits how long this takes.
-    pub async fn wait_until_settled(&self) {
-        for upstream in self.hub().upstreams() {
-            let mut status = upstream.subscribe_status();
-            let _ = status.wait_for(|status| !status.is_first_attempt()).await;
+    /// Waits until every server has answered or failed once, and reports each as soon as it has. Each server's start
+    /// timeout limits how long this takes.
+    pub async fn wait_until_settled(&self, mut settled: impl FnMut(&str, &ServerStatus)) {
+        let upstreams = self.hub().upstreams();
+        let mut waiting: FuturesUnordered<_> = upstreams
+            .iter()
+            .map(|upstream| async move {
+                let mut status = upstream.subscribe_status();
+                let _ = status.wait_for(|status| !status.is_first_attempt()).await;
+                upstream
+            })
+            .collect();
+        while let Some(upstream) = waiting.next().await {
+            settled(&upstream.name, &upstream.status());
         }
         // The lists of the server that answered last may not be in the snapshot yet, so this also waits for the
         // snapshot.
@@ -126,12 +137,16 @@ impl Gateway {
             let entry = catalog.servers().iter().find(|(name, _)| **name == *upstream.name);
             let ids = entry.map(|(_, ids)| ids.as_slice()).unwrap_or_default();
             let lists = upstream.lists().unwrap_or_default();
-            let (mut status, config) = (upstream.status(), upstream.config());
-            // A server that failed may be reconnecting by now, so the result of its last attempt is reported instead.
-            status.phase = status.last_result();
+            let (status, config) = (upstream.status(), upstream.config());
             let mut notes = status.notes.clone();
             notes.extend(snapshot.truncation_notes.get(&upstream.name).cloned());
             notes.extend(override_notes(&lists.tools, &config.tools));
+            let connection = upstream.connection();
+            if let Some(text) = connection.as_ref().and_then(|handle| handle.tap.stray_text()) {
+                notes.push(format!(
+                    "it writes text to standard output that is not MCP and is ignored: `{text}`"
+                ));
+            }
             let names = lists.tools.names();
             let patterns = [
                 ("allow", &config.allow),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ClientEnvironment;
+use crate::PoolClients;
 use crate::config::{GatewayConfig, Server};
 use crate::metrics::GatewayMetrics;
 use crate::saved_lists::SavedLists;
@@ -17,15 +18,6 @@ use crate::upstream::{HostEnvironment, SharedState, Upstream, UpstreamContext};
 
 /// Identifies a server in the pool by a hash of its resolved config.
 pub(crate) type PoolKey = blake3::Hash;
-
-/// How many clients the gateways of a pool have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PoolClients {
-    /// One client, so every process is its own.
-    One,
-    /// Any number of clients. Servers that cannot be shared get a process for each client.
-    Many,
-}
 
 /// The servers that several gateways share.
 #[derive(Debug)]
@@ -52,9 +44,8 @@ impl ServerPool {
         let metrics = Arc::new(GatewayMetrics::new(config.servers.keys().map(String::as_str)));
         let saved_lists = SavedLists::new(environment.state_folder.as_ref());
         let limits = config.gateway.limits.clone();
-        let has_many_clients = clients == PoolClients::Many;
         Arc::new(Self {
-            shared: Arc::new(SharedState::new(limits, environment, metrics, has_many_clients)),
+            shared: Arc::new(SharedState::new(limits, environment, metrics, clients)),
             saved_lists,
             servers: Mutex::default(),
         })

@@ -1,7 +1,7 @@
 //! The proxy, and the state that all requests share.
 
 use parking_lot::Mutex;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -10,21 +10,21 @@ use toolcrib_core::Settings;
 use toolcrib_dialect::capability::LearnedUnsupported;
 use toolcrib_dialect::translate::adapter;
 use toolcrib_dialect::{Api, RecordKey};
-use toolcrib_server::MemoryBudget;
 use toolcrib_server::access::AccessControl;
 use toolcrib_server::admin::AdminAccess;
 use toolcrib_server::metrics::Registry;
+use toolcrib_server::{GatewayTotals, MemoryBudget};
 use toolcrib_store::{
     ConfiguredStore, MemoryLimits, MemoryStore, RedisOptions, RedisStore, Store as _,
 };
 
 use crate::allowed_paths::InvalidPathEntry;
-use crate::caller::Callers;
+use crate::caller::{Callers, StatsView};
 use crate::config::{self, ProxyConfig};
 use crate::metrics::ProxyMetrics;
 use crate::route::{InvalidUpstreamUrl, Routes};
 use crate::toolset_cache::ToolsetCache;
-use crate::totals::RunningTotals;
+use crate::totals::{RunningTotals, Totals};
 use crate::unsupported_modes::unsupported_mode_notices;
 
 /// Maximum time to connect to an upstream.
@@ -48,7 +48,17 @@ pub struct Proxy {
     learned: Mutex<LearnedUnsupported>,
     pub(crate) metrics: ProxyMetrics,
     pub(crate) running_totals: RunningTotals,
+    gateway_totals: OnceLock<ReadGatewayTotals>,
     started: Instant,
+}
+
+/// Reads the numbers of the gateway in the same process.
+struct ReadGatewayTotals(Box<dyn Fn() -> GatewayTotals + Send + Sync>);
+
+impl std::fmt::Debug for ReadGatewayTotals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ReadGatewayTotals")
+    }
 }
 
 /// Why a config cannot be used.
@@ -154,6 +164,7 @@ impl Proxy {
             learned: Mutex::default(),
             metrics: ProxyMetrics::default(),
             running_totals: RunningTotals::default(),
+            gateway_totals: OnceLock::new(),
             started: Instant::now(),
         })
     }
@@ -174,6 +185,19 @@ impl Proxy {
         self.callers.store(Arc::clone(&now));
         before.revoke_missing(&now);
         Ok(self.config.changed_keys(config))
+    }
+
+    /// Adds the numbers of the gateway in the same process to the statistics.
+    pub fn include_gateway(&self, totals: impl Fn() -> GatewayTotals + Send + Sync + 'static) {
+        let _ = self.gateway_totals.set(ReadGatewayTotals(Box::new(totals)));
+    }
+
+    /// Returns the current totals that `view` includes. A caller of the proxy does not see the gateway's numbers, because
+    /// they are those of all clients.
+    pub(crate) fn totals(&self, view: &StatsView) -> Totals {
+        let gateway = self.gateway_totals.get().filter(|_| *view == StatsView::All);
+        let gateway = gateway.map(|ReadGatewayTotals(read)| read());
+        Totals { gateway, ..self.running_totals.totals(view) }
     }
 
     /// Adds the proxy's metrics to a registry.

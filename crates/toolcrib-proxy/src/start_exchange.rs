@@ -51,8 +51,7 @@ impl Proxy {
 async fn stats(State(proxy): State<Arc<Proxy>>, request: Incoming) -> Response {
     match proxy.callers().stats_view(request.uri(), request.headers()) {
         Ok(view) => {
-            let json =
-                serde_json::to_string(&proxy.running_totals.totals(&view)).unwrap_or_default();
+            let json = serde_json::to_string(&proxy.totals(&view)).unwrap_or_default();
             ([(header::CONTENT_TYPE, "application/json")], json).into_response()
         }
         Err(why) => RequestError::unidentified(Api::Chat, &why).into_response(),

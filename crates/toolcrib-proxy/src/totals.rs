@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use toolcrib_dialect::TurnSummary;
+use toolcrib_server::GatewayTotals;
 
 use crate::caller::StatsView;
 
@@ -37,6 +38,9 @@ pub struct Totals {
     pub seconds: u64,
     /// One row for each model and client.
     pub rows: Vec<TotalsRow>,
+    /// What the gateway in the same process has done. Missing if the statistics are those of one caller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<GatewayTotals>,
 }
 
 /// The tokens saved for one model and client.
@@ -129,7 +133,7 @@ impl RunningTotals {
             client: client.to_owned(),
             ..row
         });
-        Totals { seconds: self.since.elapsed().as_secs(), rows: rows.collect() }
+        Totals { seconds: self.since.elapsed().as_secs(), rows: rows.collect(), gateway: None }
     }
 }
 

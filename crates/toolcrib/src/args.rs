@@ -212,9 +212,9 @@ pub(crate) struct StatsArgs {
     /// Count tokens for this model: exact for OpenAI's models, an estimate for others
     #[arg(long, value_name = "NAME", default_value = "gpt-5")]
     pub(crate) model: String,
-    /// Show what the proxy at this URL has saved so far, by model and client. Sends the key in `TOOLCRIB_KEY` if it is
-    /// set
-    #[arg(long, value_name = "URL", conflicts_with_all = ["catalog", "sample", "refresh", "profile", "preset", "config", "context", "model"])]
+    /// Show what the running gateway and proxy have done and saved so far. Finds them automatically, or asks the
+    /// `toolcrib serve` at this address. Sends the key in `TOOLCRIB_KEY` if it is set
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["catalog", "sample", "refresh", "profile", "preset", "config", "context", "model"])]
     pub(crate) live: Option<String>,
     /// One JSON document on standard output
     #[arg(long)]

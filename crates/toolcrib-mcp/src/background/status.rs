@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use toolcrib_server::GatewayTotals;
 
 use crate::Gateway;
 use crate::os_text;
@@ -29,6 +30,9 @@ pub struct BackgroundStatus {
     pub memory: Option<u64>,
     /// The connected clients.
     pub clients: Vec<ClientStatus>,
+    /// What the gateway has done since it started. Older builds do not send it.
+    #[serde(default)]
+    pub totals: GatewayTotals,
     /// The servers. A server whose resolved config differs between clients is listed several times.
     pub servers: Vec<ServerProcessStatus>,
 }

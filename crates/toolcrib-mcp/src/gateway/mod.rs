@@ -45,6 +45,7 @@ use std::time::Duration;
 use rmcp::model::{ErrorCode, ErrorData};
 use serde_json::Value;
 use toolcrib_core::TokenCounter;
+use toolcrib_server::GatewayTotals;
 use toolcrib_server::metrics::Registry;
 
 use crate::config::{GatewayConfig, UnsupportedTasks};
@@ -160,6 +161,11 @@ impl Gateway {
     /// restart.
     pub fn reload(&self, config: GatewayConfig) {
         self.hub.reload(config);
+    }
+
+    /// Returns what the gateway has done since it started.
+    pub fn totals(&self) -> GatewayTotals {
+        self.hub.metrics().totals()
     }
 
     /// Adds the gateway's metrics to a registry.

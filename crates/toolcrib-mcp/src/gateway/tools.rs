@@ -15,6 +15,7 @@ use toolcrib_core::disclosure::{DESCRIBE, OwnToolKind, SEARCH, SEARCH_REGEX};
 use toolcrib_core::reply::{ReplyFormat, UnavailableServer};
 use toolcrib_core::{CallOutcome, Conversation, Refusal, Reply, Tool, ToolId};
 use toolcrib_text::json::Fields;
+use toolcrib_text::shorten;
 
 use super::client::Client;
 use super::forward_error::ForwardError;
@@ -25,7 +26,7 @@ use super::tool_arguments::{ArgumentError, arguments_for_server};
 use super::{Gateway, VisibleSnapshot};
 use crate::raw_arguments::RawArguments;
 use crate::snapshot::added_tools_hint;
-use crate::upstream::{CONNECTING, ServerPhase};
+use crate::upstream::{CONNECTING, ServerPhase, ServerStatus};
 
 /// The result of `tools/call`.
 pub(super) struct ToolCallResult {
@@ -309,6 +310,17 @@ struct UnavailableServers {
     reasons: HashMap<String, String>,
 }
 
+/// Maximum length of the reason why a server is unavailable, in characters.
+const SHORT_REASON_CHARS: usize = 100;
+
+/// Returns why a server is unavailable, for replies to the model. Every reply repeats it, so it is short. `doctor`, `ps`
+/// and the log print the complete reason, with the end of the server's stderr.
+fn short_reason(status: &ServerStatus) -> String {
+    let reason = status.unavailable_reason();
+    let first_clause = reason.split("; ").next().unwrap_or(&reason);
+    shorten(first_clause, SHORT_REASON_CHARS).into_owned()
+}
+
 impl Gateway {
     fn unavailable_servers(&self, visible: &VisibleSnapshot) -> UnavailableServers {
         let mut unavailable = UnavailableServers::default();
@@ -324,8 +336,7 @@ impl Gateway {
                 continue;
             }
             let server = upstream.name.to_string();
-            let reason =
-                if is_arriving { CONNECTING.to_owned() } else { status.unavailable_reason() };
+            let reason = if is_arriving { CONNECTING.to_owned() } else { short_reason(&status) };
             unavailable.reasons.insert(server.clone(), reason.clone());
             if is_arriving || status.is_first_attempt() {
                 unavailable.connecting.push(server);

@@ -16,6 +16,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use toolcrib_server::metrics::Registry;
+use toolcrib_server::{GatewayTotals, ServerCallTotals};
 
 /// Upper bounds of the latency buckets, in seconds, about three per decade. They range from a cache hit in the same
 /// process to the default timeout of a call (120 s).
@@ -141,6 +142,21 @@ impl GatewayMetrics {
         }
     }
 
+    /// Returns the current numbers, with the servers sorted by name.
+    pub(crate) fn totals(&self) -> GatewayTotals {
+        let counts = &self.counts;
+        let servers = counts.servers.read();
+        let servers = servers.iter().map(|(name, metrics)| metrics.totals(name)).collect();
+        GatewayTotals {
+            sessions: u64::try_from(counts.sessions.get()).unwrap_or_default(),
+            searches: counts.searches.get(),
+            misses: counts.misses.get(),
+            described: counts.describes.get(),
+            tokens_saved: counts.tokens_saved.get(),
+            servers,
+        }
+    }
+
     /// Counts a search that found this many tools.
     pub(crate) fn searched(&self, found: usize) {
         self.counts.searches.inc();
@@ -213,6 +229,19 @@ impl GatewayMetrics {
 }
 
 impl ServerMetrics {
+    fn totals(&self, name: &str) -> ServerCallTotals {
+        let all = self.calls.iter().zip(CallStatus::ALL);
+        let (mut calls, mut failed) = (0, 0);
+        for (counter, (status, _)) in all {
+            calls += counter.get();
+            failed += if status == CallStatus::Ok { 0 } else { counter.get() };
+        }
+        let state = *self.state.read();
+        let state = ServerState::ALL.iter().find(|(each, _)| *each == state);
+        let state = state.map(|(_, name)| (*name).to_owned()).unwrap_or_default();
+        ServerCallTotals { server: name.to_owned(), state, calls, failed }
+    }
+
     fn count_call(&self, status: CallStatus) {
         for (counter, (each, _)) in self.calls.iter().zip(CallStatus::ALL) {
             if each == status {

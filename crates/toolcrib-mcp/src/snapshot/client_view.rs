@@ -77,9 +77,10 @@ impl ClientView {
         let Visibility { tools: scope, servers } = Visibility::of_profile(snapshot, profile);
         // Servers that the clients cannot see are ignored, because clients must not learn about them, not even from the
         // length of the tool list.
-        let is_complete = snapshot.have_all_answered(|name| servers.contains(name));
+        let is_complete = snapshot.have_all_settled(|name| servers.contains(name));
         // Whether deferring is worthwhile is known only when all servers have answered. Until then, tools are
-        // deferred.
+        // deferred. A server that has failed and never worked is not waited for: it may never work, and the tools of the
+        // other servers may be few.
         let turn = TurnContext::new(&scope).with_incomplete(!is_complete);
         let disclosure = crib.disclose(&turn, &mut Conversation::new());
         let awaits_servers = awaits_servers(crib, &disclosure, !is_complete);

@@ -220,6 +220,12 @@ impl Snapshot {
         included.all(|server| server.lists.is_some())
     }
 
+    /// Whether each of the included servers has answered, now or in an earlier run, or has failed.
+    fn have_all_settled(&self, includes: impl Fn(&str) -> bool) -> bool {
+        let mut included = self.servers.iter().filter(|server| includes(&server.name));
+        included.all(|server| server.lists.is_some() || server.failed)
+    }
+
     /// Determines which of the servers that a client sees owns a URI that has no server's prefix.
     pub(crate) fn resource_owner(&self, uri: &str, view: &ClientView) -> ResourceOwner {
         let includes = |server: &str| view.can_see_server(server);

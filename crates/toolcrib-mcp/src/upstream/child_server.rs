@@ -14,7 +14,7 @@ use super::connect::{
 };
 use super::connection::{Connection, add_exit_and_stderr};
 use super::connection_failure::ConnectionFailure;
-use super::protocol_probe::ProbedTransport;
+use super::protocol_probe::{ClosedDuringProbe, ProbedTransport};
 use super::secrets::Secrets;
 use super::stdio::StdioTransport;
 use super::tap::Tap;
@@ -39,29 +39,28 @@ impl ChildServer<'_> {
         let upstream = self.upstream;
         let probes = upstream.tries_newer_protocol.load(Ordering::Relaxed);
         let (mut connected, mut has_probed) = (self.connect_once(probes).await, probes);
-        let exited_on_probe = matches!(&connected, Err((_, ProbeOutcome::Closed)));
-        if exited_on_probe && upstream.status().era.is_none() {
+        if let Err(first) = &mut connected
+            && first.exited_on_probe
+            && upstream.status().era.is_none()
+        {
             tracing::debug!(server = %upstream.name, "started again without a probe for the newer protocol");
+            let stray_text = first.stray_text.take();
             (connected, has_probed) = (self.connect_once(false).await, false);
+            if let Err(second) = &mut connected {
+                second.stray_text = second.stray_text.take().or(stray_text);
+            }
         }
         upstream.tries_newer_protocol.store(connected.is_ok() == has_probed, Ordering::Relaxed);
-        connected.map_err(|(failure, _)| failure)
+        connected.map_err(|failed| failed.failure.with_stray_text(failed.stray_text.as_deref()))
     }
 
-    async fn connect_once(
-        &self,
-        probes: bool,
-    ) -> Result<Connection, (ConnectionFailure, ProbeOutcome)> {
+    async fn connect_once(&self, probes: bool) -> Result<Connection, FailedStart> {
         let upstream = self.upstream;
-        let unprobed = |failure| (failure, ProbeOutcome::Other);
-        let mut process = self
-            .launch
-            .clone()
-            .spawn()
-            .await
-            .map_err(|error| unprobed(ConnectionFailure::with_hint(&error, error.hint())))?;
+        let mut process = self.launch.clone().spawn().await.map_err(|error| {
+            FailedStart::from(ConnectionFailure::with_hint(&error, error.hint()))
+        })?;
         let (Some(input), Some(output)) = (process.stdout.take(), process.stdin.take()) else {
-            return Err(unprobed(ConnectionFailure::new("its standard input or output is closed")));
+            return Err(ConnectionFailure::new("its standard input or output is closed").into());
         };
         let limits = &upstream.shared.limits;
         let (calls, log) = (Arc::clone(&upstream.active_calls), Arc::clone(&upstream.log));
@@ -70,13 +69,10 @@ impl ChildServer<'_> {
         let transport = StdioTransport::new(input, output, Arc::clone(&tap), limits.message_bytes);
         let (transport, knows_roots) =
             answering_transport(upstream, transport, Arc::clone(&tap), accepted);
-        let (started, outcome) = match self.deadline.limit(start(transport, probes)).await {
-            Ok((started, outcome)) => {
-                let failed = |error| ConnectionFailure::new(handshake_error(&error));
-                (started.map_err(failed), outcome)
-            }
-            Err(timed_out) => (Err(timed_out), ProbeOutcome::Other),
-        };
+        let started = self.deadline.limit(start(transport, probes)).await;
+        let exited_on_probe = matches!(started, Ok(Err(StartError::ClosedDuringProbe(_))));
+        let failed = |error: StartError| ConnectionFailure::new(error.reason());
+        let started = started.and_then(|started| started.map_err(failed));
         match started {
             Ok(service) => {
                 let handle = connection_handle(&service, tap, knows_roots);
@@ -87,8 +83,38 @@ impl ChildServer<'_> {
                 let violation = tap.violation();
                 let failure = violation.map_or(failure, ConnectionFailure::limit_violation);
                 let failure = add_exit_and_stderr(process, failure).await;
-                Err((failure.with_stray_text(tap.stray_text()), outcome))
+                let stray_text = tap.stray_text().map(str::to_owned);
+                Err(FailedStart { failure, exited_on_probe, stray_text })
             }
+        }
+    }
+}
+
+/// Why a server was not started.
+struct FailedStart {
+    failure: ConnectionFailure,
+    /// Whether the server closed the connection instead of answering the probe.
+    exited_on_probe: bool,
+    /// Text that the server wrote instead of messages.
+    stray_text: Option<String>,
+}
+
+impl From<ConnectionFailure> for FailedStart {
+    fn from(failure: ConnectionFailure) -> Self {
+        Self { failure, exited_on_probe: false, stray_text: None }
+    }
+}
+
+enum StartError {
+    ClosedDuringProbe(ClosedDuringProbe),
+    Handshake(Box<ClientInitializeError>),
+}
+
+impl StartError {
+    fn reason(self) -> String {
+        match self {
+            Self::ClosedDuringProbe(closed) => handshake_error(&closed.into()),
+            Self::Handshake(error) => handshake_error(&error),
         }
     }
 }
@@ -97,21 +123,14 @@ impl ChildServer<'_> {
 async fn start<T: SdkTransport<RoleClient> + 'static>(
     transport: T,
     probes: bool,
-) -> (Result<RunningService<RoleClient, ClientService>, ClientInitializeError>, ProbeOutcome) {
-    if !probes {
-        return (serve(transport, ClientLifecycleMode::Initialize).await, ProbeOutcome::Other);
-    }
-    match ProbedTransport::probe(transport).await {
-        Ok(transport) => {
-            let mode = transport.mode();
-            (serve(transport, mode).await, ProbeOutcome::Other)
-        }
-        Err(closed) => (Err(closed.into()), ProbeOutcome::Closed),
-    }
-}
-
-/// Whether a connection failed because the server closed it instead of answering the probe.
-enum ProbeOutcome {
-    Closed,
-    Other,
+) -> Result<RunningService<RoleClient, ClientService>, StartError> {
+    let started = if probes {
+        let probed = ProbedTransport::probe(transport).await;
+        let transport = probed.map_err(StartError::ClosedDuringProbe)?;
+        let mode = transport.mode();
+        serve(transport, mode).await
+    } else {
+        serve(transport, ClientLifecycleMode::Initialize).await
+    };
+    started.map_err(|error| StartError::Handshake(Box::new(error)))
 }

@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use rmcp::model::{ProtocolVersion, ServerPeerInfo};
 use rmcp::service::{
@@ -11,22 +12,45 @@ use rmcp::service::{
 };
 use rmcp::transport::Transport as SdkTransport;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use toolcrib_server::private_file::PrivateFolder;
 
 use super::answering_transport::AnsweringTransport;
+use super::child_server::ChildServer;
 use super::client_service::ClientService;
-use super::connection::{Connection, add_exit_and_stderr};
+use super::connection::Connection;
 use super::connection_failure::ConnectionFailure;
 use super::connection_handle::ConnectionHandle;
 use super::question_router::QuestionRouter;
 use super::remote_server::{RemoteServer, request_headers};
 use super::secrets::Secrets;
 use super::server_requests::AcceptedRequests;
-use super::stdio::StdioTransport;
 use super::tap::Tap;
 use super::{Upstream, error_text};
 use crate::config::{Server, Transport};
 use crate::process::{GracePeriods, Launch};
+
+/// When a server must have answered.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StartDeadline {
+    at: Instant,
+    timeout: Duration,
+}
+
+impl StartDeadline {
+    pub(super) fn after(timeout: Duration) -> Self {
+        Self { at: Instant::now() + timeout, timeout }
+    }
+
+    /// Waits for a part of the start until the deadline.
+    pub(super) async fn limit<T>(
+        self,
+        part: impl Future<Output = T>,
+    ) -> Result<T, ConnectionFailure> {
+        let done = tokio::time::timeout_at(self.at, part).await;
+        done.map_err(|_| ConnectionFailure::timed_out(self.timeout))
+    }
+}
 
 /// What the program that embeds the gateway provides for its servers.
 #[derive(Debug, Clone)]
@@ -37,39 +61,26 @@ pub struct HostEnvironment {
     pub state_folder: Option<PrivateFolder>,
 }
 
-impl Upstream {
-    /// Returns the mode that determines which protocol the next connection tries first.
-    fn lifecycle(&self) -> ClientLifecycleMode {
-        if self.tries_newer_protocol.load(Ordering::Relaxed) {
-            newer_then_older()
-        } else {
-            ClientLifecycleMode::Initialize
-        }
-    }
-
-    fn set_tries_newer_protocol(&self, probe: bool) {
-        self.tries_newer_protocol.store(probe, Ordering::Relaxed);
-    }
-}
-
 /// Connects with the configured transport.
 pub(super) async fn connect(
     upstream: &Upstream,
     resource_updates: mpsc::Sender<String>,
+    deadline: StartDeadline,
 ) -> Result<Connection, ConnectionFailure> {
     // References are expanded for each attempt, because a variable or a file may have changed since the last attempt.
     let expanded = upstream.client_environment.expand(&upstream.name, &upstream.config());
     let config =
         expanded.map_err(|error| ConnectionFailure::with_hint(error.problem, error.hint))?;
     let secrets = Secrets::of(&config);
-    let connected = connect_expanded(upstream, &config, resource_updates, &secrets).await;
+    let connected =
+        connect_expanded(upstream, &config, (resource_updates, deadline), &secrets).await;
     connected.map_err(|failure| failure.masked(&secrets))
 }
 
 async fn connect_expanded(
     upstream: &Upstream,
     config: &Server,
-    resource_updates: mpsc::Sender<String>,
+    (resource_updates, deadline): (mpsc::Sender<String>, StartDeadline),
     secrets: &Secrets,
 ) -> Result<Connection, ConnectionFailure> {
     match &config.transport {
@@ -83,24 +94,19 @@ async fn connect_expanded(
                 warden: upstream.shared.environment.warden_command.clone(),
                 grace: GracePeriods::default(),
             };
-            let mode = upstream.lifecycle();
-            let probes = mode != ClientLifecycleMode::Initialize;
-            let connected = connect_child(upstream, launch, resource_updates, mode, secrets).await;
-            // Some servers of the older protocol exit on a request they do not know, so the attempt after a failed
-            // probe uses the handshake of the older protocol. If that fails as well, the next attempt probes again.
-            upstream.set_tries_newer_protocol(connected.is_ok() == probes);
-            connected
+            let child = ChildServer { upstream, launch, resource_updates, deadline, secrets };
+            child.connect().await
         }
         Transport::Http { url, variant, headers, oauth } => {
             let headers = request_headers(headers)?;
             let remote = RemoteServer { upstream, url, headers, oauth, resource_updates, secrets };
-            remote.connect(*variant).await
+            deadline.limit(remote.connect(*variant)).await?
         }
     }
 }
 
 /// Returns the mode in which the SDK tries the newer protocol first, and the older protocol if the server does not
-/// support the newer one.
+/// support the newer one. It is used for remote servers, which run already, so the SDK's timeout of 10 s is enough.
 pub(super) fn newer_then_older() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
@@ -108,37 +114,7 @@ pub(super) fn newer_then_older() -> ClientLifecycleMode {
     }
 }
 
-async fn connect_child(
-    upstream: &Upstream,
-    launch: Launch,
-    resource_updates: mpsc::Sender<String>,
-    mode: ClientLifecycleMode,
-    secrets: &Secrets,
-) -> Result<Connection, ConnectionFailure> {
-    let spawned = launch.spawn().await;
-    let mut process =
-        spawned.map_err(|error| ConnectionFailure::with_hint(&error, error.hint()))?;
-    let (Some(input), Some(output)) = (process.stdout.take(), process.stdin.take()) else {
-        return Err(ConnectionFailure::new("its standard input or output is closed"));
-    };
-    let limits = &upstream.shared.limits;
-    let (calls, log) = (Arc::clone(&upstream.active_calls), Arc::clone(&upstream.log));
-    let (tap, accepted) = Tap::new(calls, log, secrets.clone(), limits, resource_updates);
-    let transport = StdioTransport::new(input, output, Arc::clone(&tap), limits.message_bytes);
-    match start_service(upstream, transport, (Arc::clone(&tap), accepted), mode).await {
-        Ok((service, handle)) => {
-            Ok(Connection { handle, service, process: Some(process), secrets: secrets.clone() })
-        }
-        Err(error) => {
-            let failed = || ConnectionFailure::new(handshake_error(&error));
-            let violation = tap.violation();
-            let failure = violation.map_or_else(failed, ConnectionFailure::limit_violation);
-            Err(add_exit_and_stderr(process, failure).await)
-        }
-    }
-}
-
-/// Runs the handshake and the SDK's service over a transport.
+/// Runs the handshake and the SDK's service over the transport of a remote server.
 pub(super) async fn start_service<T>(
     upstream: &Upstream,
     transport: T,
@@ -148,6 +124,21 @@ pub(super) async fn start_service<T>(
 where
     T: SdkTransport<RoleClient> + 'static,
 {
+    let (transport, knows_roots) =
+        answering_transport(upstream, transport, Arc::clone(&tap), accepted);
+    let service = serve(transport, mode).await?;
+    let handle = connection_handle(&service, tap, knows_roots);
+    Ok((service, handle))
+}
+
+/// Wraps a transport so that the requests of the server are answered. Also returns whether the server has learned the
+/// roots of a client, which changes later.
+pub(super) fn answering_transport<T: SdkTransport<RoleClient>>(
+    upstream: &Upstream,
+    transport: T,
+    tap: Arc<Tap>,
+    accepted: AcceptedRequests,
+) -> (AnsweringTransport<T>, Arc<AtomicBool>) {
     let knows_roots = Arc::default();
     let router = QuestionRouter {
         server: Arc::clone(&upstream.name),
@@ -159,9 +150,22 @@ where
         knows_roots: Arc::clone(&knows_roots),
         shared: Arc::clone(&upstream.shared),
     };
-    let transport = AnsweringTransport::new(transport, Arc::clone(&tap), router, accepted);
+    (AnsweringTransport::new(transport, tap, router, accepted), knows_roots)
+}
+
+pub(super) async fn serve<T: SdkTransport<RoleClient> + 'static>(
+    transport: T,
+    mode: ClientLifecycleMode,
+) -> Result<RunningService<RoleClient, ClientService>, ClientInitializeError> {
     // Boxed, because the future is large and differs for each transport.
-    let service = Box::pin(serve_client_with_lifecycle(ClientService, transport, mode)).await?;
+    Box::pin(serve_client_with_lifecycle(ClientService, transport, mode)).await
+}
+
+pub(super) fn connection_handle(
+    service: &RunningService<RoleClient, ClientService>,
+    tap: Arc<Tap>,
+    knows_roots: Arc<AtomicBool>,
+) -> ConnectionHandle {
     let unknown = || {
         Arc::new(ServerPeerInfo::new(
             ProtocolVersion::V_2025_11_25,
@@ -169,8 +173,7 @@ where
         ))
     };
     let server_info = service.peer().peer_info().unwrap_or_else(unknown);
-    let handle = ConnectionHandle { peer: service.peer().clone(), tap, server_info, knows_roots };
-    Ok((service, handle))
+    ConnectionHandle { peer: service.peer().clone(), tap, server_info, knows_roots }
 }
 
 pub(super) fn handshake_error(error: &ClientInitializeError) -> String {

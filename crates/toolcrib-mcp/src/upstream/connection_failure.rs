@@ -48,7 +48,17 @@ impl ConnectionFailure {
     /// Creates the failure of a server that did not answer within `limit`.
     pub(super) fn timed_out(limit: Duration) -> Self {
         let hint = "some servers download themselves first: raise `start_timeout`, or start it once by hand";
-        Self::with_hint(format!("it did not answer within {:.0} s", limit.as_secs_f64()), hint)
+        let reason = format!("it did not answer within {:.0} s", limit.as_secs_f64());
+        Self { by_gateway: true, ..Self::with_hint(reason, hint) }
+    }
+
+    /// Adds the text that a server over stdio has written instead of messages, which is often why it does not work.
+    pub(super) fn with_stray_text(self, text: Option<&str>) -> Self {
+        let Some(text) = text else { return self };
+        let reason =
+            format!("it writes text to standard output that is not MCP: `{text}`; {}", self.reason);
+        let hint = "a server over stdio may write only MCP messages to standard output, and its log to standard error";
+        Self { hint: Some(hint.into()), reason, ..self }
     }
 
     /// Masks secrets in the failure, and reduces its reason to one line.

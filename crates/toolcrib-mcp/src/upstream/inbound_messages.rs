@@ -47,7 +47,7 @@ impl InboundMessages {
             // Batches were removed from the protocol, but some servers still send them.
             Ok(Value::Array(batch)) => self.waiting = batch.into(),
             Ok(message) => self.waiting.push_back(message),
-            Err(_) => self.tap.count_invalid(),
+            Err(_) => self.tap.record_stray_text(text),
         }
         None
     }

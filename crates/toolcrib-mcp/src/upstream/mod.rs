@@ -8,6 +8,7 @@ mod active_calls;
 mod answering_transport;
 mod call_permit;
 mod change_listener;
+mod child_server;
 mod client_service;
 mod connect;
 mod connected_clients;
@@ -31,6 +32,7 @@ mod log_level;
 mod message_budget;
 mod monitor;
 mod open_requests;
+mod protocol_probe;
 mod question_router;
 mod remote_server;
 mod resource_subscriptions;
@@ -226,6 +228,7 @@ impl Upstream {
             _ => ServerPhase::Connecting,
         };
         upstream.status.send_modify(|status| status.phase = phase);
+        upstream.shared.metrics.set_state(&upstream.name, phase.into());
         Arc::new(upstream)
     }
 

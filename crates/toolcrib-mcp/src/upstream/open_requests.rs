@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
 use super::message_budget::MessageCharge;
+use super::protocol_probe;
 
 /// Maximum number of progress notifications that wait for a slow client. Further ones are dropped, because progress is
 /// optional.
@@ -86,9 +87,10 @@ impl OpenRequests {
     /// Records that a handshake of the older protocol begins. Returns whether there was an earlier handshake on this
     /// connection.
     pub(super) fn begin_handshake(&mut self, id: &RequestId) -> bool {
-        // The SDK probes the server before the handshake, and the probe was already answered or cancelled. It is
-        // removed here, because the SDK would mistake a late answer to the probe for the answer to the handshake.
-        self.sdk_requests.clear();
+        // Over HTTP, the SDK probes the server before the handshake, and its probe was already answered or cancelled. It
+        // is removed here, because the SDK would mistake a late answer to the probe for the answer to the handshake. Our
+        // own probe stays open.
+        self.sdk_requests.retain(protocol_probe::is_probe);
         self.handshakes += 1;
         self.add_sdk_request(id);
         self.handshakes > 1

@@ -66,24 +66,28 @@ impl<T: Transport<RoleClient>> ProbedTransport<T> {
     /// Probes the server. Waits until it answers or closes the connection, so the caller limits the time.
     pub(super) async fn probe(mut inner: T) -> Result<Self, ClosedDuringProbe> {
         let sent = inner.send(probe_request());
-        sent.await.map_err(|_| ClosedDuringProbe)?;
-        let probed = match tokio::time::timeout(SILENCE, next_verdict(&mut inner)).await {
-            Ok(verdict) => match verdict? {
+        if sent.await.is_err() {
+            // The server reads nothing. What it has written may tell why, so it is read until the end.
+            while inner.receive().await.is_some() {}
+            return Err(ClosedDuringProbe);
+        }
+        let first = tokio::time::timeout(SILENCE, next_verdict(&mut inner)).await;
+        let probed = if let Ok(verdict) = first {
+            match verdict? {
                 Verdict::Probed(probed) => probed,
                 // No handshake was sent, so there is no answer to it.
                 Verdict::Handshake(_) => Probed::Older,
-            },
-            Err(_) => {
-                let sent = inner.send(handshake_request());
-                sent.await.map_err(|_| ClosedDuringProbe)?;
-                match next_verdict(&mut inner).await? {
-                    Verdict::Probed(Probed::Older) => {
-                        Probed::HandshakeSent { answer: None, sdk_id: None }
-                    }
-                    Verdict::Probed(probed) => probed,
-                    Verdict::Handshake(answer) => {
-                        Probed::HandshakeSent { answer: Some(answer), sdk_id: None }
-                    }
+            }
+        } else {
+            let sent = inner.send(handshake_request());
+            sent.await.map_err(|_| ClosedDuringProbe)?;
+            match next_verdict(&mut inner).await? {
+                Verdict::Probed(Probed::Older) => {
+                    Probed::HandshakeSent { answer: None, sdk_id: None }
+                }
+                Verdict::Probed(probed) => probed,
+                Verdict::Handshake(answer) => {
+                    Probed::HandshakeSent { answer: Some(answer), sdk_id: None }
                 }
             }
         };

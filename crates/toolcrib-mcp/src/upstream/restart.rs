@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use super::connect;
+use super::connect::{self, StartDeadline};
 use super::connection::Connection;
 use super::connection_failure::ConnectionFailure;
 use super::monitor::ConnectionEnd;
@@ -64,7 +64,7 @@ impl Upstream {
                 status.hint = failure.hint;
             });
             tokio::select! {
-                () = tokio::time::sleep(delay) => {}
+                () = tokio::time::sleep(delay), if self.shared.restarts_servers => {}
                 () = self.restart.notified() => {}
                 () = self.stop.cancelled() => break,
             }
@@ -113,18 +113,15 @@ impl Upstream {
     async fn connect_in_time(&self) -> Result<Connection, ConnectionFailure> {
         let permit = self.shared.start_permits.acquire().await;
         let permit = permit.map_err(|_| ConnectionFailure::new("stopping"))?;
-        let timeout = seconds(self.config().start_timeout);
-        let connected = async {
-            let mut connecting = std::pin::pin!(tokio::time::timeout(timeout, self.connect()));
-            let soon = tokio::time::timeout(START_PERMIT_TIME, &mut connecting).await;
-            // A slow server must not prevent other servers from starting.
-            drop(permit);
-            match soon {
-                Ok(connected) => connected,
-                Err(_) => connecting.await,
-            }
-        };
-        connected.await.unwrap_or_else(|_| Err(ConnectionFailure::timed_out(timeout)))
+        let deadline = StartDeadline::after(seconds(self.config().start_timeout));
+        let mut connecting = std::pin::pin!(self.connect(deadline));
+        let soon = tokio::time::timeout(START_PERMIT_TIME, &mut connecting).await;
+        // A slow server must not prevent other servers from starting.
+        drop(permit);
+        match soon {
+            Ok(connected) => connected,
+            Err(_) => connecting.await,
+        }
     }
 
     /// Uses a connection until it ends. `start_time` is how long connecting took.
@@ -179,18 +176,20 @@ impl Upstream {
         Outcome::Failed { connected_for: up.elapsed(), failure }
     }
 
-    async fn connect(&self) -> Result<Connection, ConnectionFailure> {
+    async fn connect(&self, deadline: StartDeadline) -> Result<Connection, ConnectionFailure> {
         let (updates, mut updated) = mpsc::channel(64);
-        let connection = connect::connect(self, updates).await?;
+        let connection = connect::connect(self, updates, deadline).await?;
         let (server, shared) = (self.resource(""), Arc::clone(&self.shared));
         tokio::spawn(async move {
             while let Some(uri) = updated.recv().await {
                 shared.subscriptions.notify(ResourceKey { uri, ..server.clone() });
             }
         });
-        match self.refresh_lists(&connection.handle).await {
-            Ok(()) => Ok(connection),
-            Err(error) => Err(connection.close(ConnectionFailure::new(error)).await),
-        }
+        let failure = match deadline.limit(self.refresh_lists(&connection.handle)).await {
+            Ok(Ok(())) => return Ok(connection),
+            Ok(Err(error)) => ConnectionFailure::new(error),
+            Err(timed_out) => timed_out,
+        };
+        Err(connection.close(failure).await)
     }
 }

@@ -9,6 +9,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::task::TaskTracker;
 
 use super::{ConnectedClients, HostEnvironment, SubscriptionRegistry};
+use crate::PoolClients;
 use crate::config::GatewayLimits;
 use crate::metrics::GatewayMetrics;
 
@@ -33,6 +34,8 @@ pub(crate) struct SharedState {
     pub(crate) metrics: Arc<GatewayMetrics>,
     /// Whether there may be several clients. If there is only one, it uses every process.
     pub(crate) has_many_clients: bool,
+    /// Whether a server that fails is started again after a delay.
+    pub(crate) restarts_servers: bool,
     pub(crate) subscriptions: SubscriptionRegistry,
     /// The id of the next client or server. The ids of clients distinguish their calls.
     pub(crate) next_id: AtomicU64,
@@ -43,7 +46,7 @@ impl SharedState {
         limits: GatewayLimits,
         environment: HostEnvironment,
         metrics: Arc<GatewayMetrics>,
-        has_many_clients: bool,
+        clients: PoolClients,
     ) -> Self {
         Self {
             start_permits: Semaphore::new(limits.starting),
@@ -58,7 +61,8 @@ impl SharedState {
             limits,
             environment,
             metrics,
-            has_many_clients,
+            has_many_clients: clients == PoolClients::Many,
+            restarts_servers: clients != PoolClients::None,
         }
     }
 

@@ -133,15 +133,6 @@ impl ServerStatus {
         self.needs_login = false;
     }
 
-    /// Returns the current phase or, while another attempt is in progress, the result of the last attempt.
-    pub(crate) fn last_result(&self) -> ServerPhase {
-        match self.phase {
-            ServerPhase::Connecting if self.needs_login => ServerPhase::NeedsLogin,
-            ServerPhase::Connecting if self.reason.is_some() => ServerPhase::Down,
-            phase => phase,
-        }
-    }
-
     /// Whether requests wait for the server: it is idle, so they start it, or its first attempt to connect is in
     /// progress.
     pub(crate) fn is_worth_waiting_for(&self) -> bool {

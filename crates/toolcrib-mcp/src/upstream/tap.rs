@@ -7,8 +7,8 @@
 //! the SDK needs are passed on. Messages that wait here are limited in number and charged to a [`MessageBudget`].
 
 use parking_lot::{Mutex, MutexGuard};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rmcp::model::{
@@ -18,6 +18,8 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toolcrib_text::clean::one_line;
+use toolcrib_text::shorten;
 
 use super::active_calls::{ActiveCalls, RawRequest, ServerMessage};
 use super::entry_limits::URI_BYTES;
@@ -34,6 +36,9 @@ use crate::request_id::request_id;
 /// Maximum memory of the acknowledgement of a subscription, in bytes. The acknowledgement repeats the watched URIs.
 const ACKNOWLEDGEMENT_BYTES: usize = 256 << 10;
 
+/// Maximum length of the stray text that is kept, in characters.
+const STRAY_TEXT_CHARS: usize = 80;
+
 /// The state that the transport of one connection shares with its requests.
 #[derive(Debug)]
 pub(crate) struct Tap {
@@ -43,6 +48,8 @@ pub(crate) struct Tap {
     lists_changed: Notify,
     /// The number of invalid messages from the server.
     invalid_messages: AtomicU64,
+    /// The beginning of the first text from the server that is not JSON.
+    stray_text: OnceLock<String>,
     /// Limits the log lines about the server, over all of its connections.
     log: Arc<LogLimit>,
     /// Tracks the cancellations that are being sent to the server.
@@ -101,6 +108,7 @@ impl Tap {
             open_requests: Mutex::default(),
             lists_changed: Notify::new(),
             invalid_messages: AtomicU64::new(0),
+            stray_text: OnceLock::new(),
             log,
             cancellations: TaskTracker::new(),
             closed: CancellationToken::new(),
@@ -336,6 +344,22 @@ impl Tap {
     /// Waits until the lists have changed since the last call of this method.
     pub(crate) async fn lists_changed(&self) {
         self.lists_changed.notified().await;
+    }
+
+    /// Records text from the server that is not JSON. Only the first text is kept.
+    pub(super) fn record_stray_text(&self, text: &[u8]) {
+        self.count_invalid();
+        self.stray_text.get_or_init(|| {
+            // A character takes at most four bytes. The rest of a long text is not looked at.
+            let start = &text[..text.len().min(4 * STRAY_TEXT_CHARS)];
+            let line = one_line(&String::from_utf8_lossy(start));
+            self.mask(&shorten(&line, STRAY_TEXT_CHARS))
+        });
+    }
+
+    /// Returns the beginning of the first text from the server that is not JSON, with secrets masked.
+    pub(crate) fn stray_text(&self) -> Option<&str> {
+        self.stray_text.get().map(String::as_str).filter(|text| !text.trim().is_empty())
     }
 
     pub(crate) fn count_invalid(&self) {

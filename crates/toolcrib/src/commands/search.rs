@@ -2,13 +2,18 @@
 
 use toolcrib_core::rank::Fit;
 use toolcrib_core::reply::{AvailableTools, Reply};
-use toolcrib_core::{Conversation, SearchRequest, TurnContext};
-use toolcrib_text::first_sentence;
+use toolcrib_core::{Conversation, Crib, Query, Scope, SearchRequest, TurnContext};
+use toolcrib_text::{first_sentence, shorten};
 use toolcrib_tokens::{Vocabulary, VocabularyCounter};
 
 use super::tool_source::ToolSource;
 use crate::args::SearchArgs;
 use crate::output::{Failure, Output};
+
+/// Number of tools that are named if no tool fits.
+const NEAREST: usize = 3;
+/// Maximum length of the query that is repeated, in characters.
+const QUERY_CHARS: usize = 100;
 
 pub(crate) fn run(args: &SearchArgs, output: &mut Output) -> Result<bool, Failure> {
     let counter = VocabularyCounter::exact(Vocabulary::O200k).shared();
@@ -21,6 +26,11 @@ pub(crate) fn run(args: &SearchArgs, output: &mut Output) -> Result<bool, Failur
         output.document(&reply)?;
     } else {
         print(&reply, output)?;
+        if browsed {
+            print_available(&reply, output)?;
+        } else if reply.hits.is_empty() {
+            print_miss(args, (&crib, &scope), output)?;
+        }
     }
     Ok(browsed || !reply.hits.is_empty())
 }
@@ -52,13 +62,48 @@ fn print(reply: &Reply, output: &mut Output) -> Result<(), Failure> {
         };
         output.wrapped(&format!("no tool `{}`{nearest}", missing.name))?;
     }
-    for correction in &reply.did_you_mean {
+    // If nothing was found, the corrections did not help.
+    for correction in reply.did_you_mean.iter().filter(|_| !reply.hits.is_empty()) {
         output.line(&format!(
             "searched for `{}` instead of `{}`",
             correction.read_as, correction.word
         ))?;
     }
-    reply.notes.iter().try_for_each(|note| output.wrapped(note))?;
+    // The notes of a reply without hits are for the model. `print_miss` prints them for people.
+    let notes = reply.notes.iter().filter(|_| !reply.hits.is_empty());
+    notes.into_iter().try_for_each(|note| output.wrapped(note))
+}
+
+/// Prints the three nearest tools, and how to list all of them. The list itself may have hundreds of names.
+fn print_miss(
+    args: &SearchArgs,
+    (crib, scope): (&Crib, &Scope),
+    output: &mut Output,
+) -> Result<(), Failure> {
+    if let Query::Words(words) = crib.parse(&args.query, scope) {
+        let nearest = crib.rank(&words, scope, NEAREST);
+        let query = shorten(args.query.trim(), QUERY_CHARS);
+        let end = if nearest.is_empty() { "." } else { ". The nearest tools are:" };
+        output.wrapped(&format!("No tool fits `{query}`{end}"))?;
+        for hit in nearest {
+            let tool = crib.catalog().tool(hit.id);
+            let sentence = first_sentence(tool.description(), 100);
+            output.wrapped(format!("  {}  {sentence}", tool.name()).trim_end())?;
+        }
+    }
+    let source = match &args.source.catalog[..] {
+        [] if args.source.sample => " --sample".to_owned(),
+        files => {
+            let files = files.iter().map(|file| format!(" --catalog {}", file.display()));
+            files.collect::<Vec<_>>().concat()
+        }
+    };
+    let count = scope.ids().count();
+    output.wrapped(&format!("`toolcrib tools{source}` lists all {count} tools."))
+}
+
+/// Prints what is available, for an empty query.
+fn print_available(reply: &Reply, output: &mut Output) -> Result<(), Failure> {
     match &reply.available {
         Some(AvailableTools::Names(names)) => {
             names.iter().try_for_each(|name| output.line(name))?;

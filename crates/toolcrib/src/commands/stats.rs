@@ -62,7 +62,7 @@ struct DisclosureCost {
 
 pub(crate) fn run(args: &StatsArgs, output: &mut Output) -> Result<bool, Failure> {
     if let Some(url) = &args.live {
-        return super::live::run(url, output);
+        return super::live::run(Some(url.as_str()).filter(|url| !url.is_empty()), output);
     }
     let counter = VocabularyCounter::for_model(&args.model);
     let ToolSource { crib, scope, .. } =

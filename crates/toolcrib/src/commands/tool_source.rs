@@ -17,7 +17,7 @@ use toolcrib_mcp::{ConfiguredTools, GatewayConfig};
 use super::gateway::ask_servers::{UnansweredServer, ask_servers};
 use super::gateway::environment;
 use crate::args::{Overrides, SourceArgs, VectorArgs};
-use crate::config::location::Location;
+use crate::config::location::{Location, note_unused_config};
 use crate::config::network::{self, LoadedConfig};
 use crate::load;
 use crate::output::{Failure, print_stderr};
@@ -122,15 +122,20 @@ fn configured(source: &SourceArgs) -> Result<Option<LoadedConfig>, Failure> {
     if source.sample || !source.catalog.is_empty() {
         return Ok(None);
     }
-    let Some(location) = Location::find(source.config.as_deref())? else {
-        return match source.refresh || source.profile.is_some() {
-            false => Ok(None),
-            true => Err(no_servers()),
-        };
+    let location = Location::find(source.config.as_deref())?;
+    let Some(location) = location else {
+        let needs_servers = source.refresh || source.profile.is_some();
+        return if needs_servers { Err(no_servers()) } else { Ok(None) };
     };
     let overrides = Overrides { preset: source.preset, ..Overrides::default() };
-    let config = network::load(Some(&location), &overrides)?;
+    let is_toml = location.path().extension().is_some_and(|ending| ending == "toml");
+    let config = match network::load(Some(&location), &overrides) {
+        // The file may contain only settings of another system. If not, reading them reports the error.
+        Err(_) if !is_toml && !source.refresh && source.profile.is_none() => return Ok(None),
+        loaded => loaded?,
+    };
     if !config.sections.gateway.servers.is_empty() {
+        note_unused_config(Some(&location));
         return Ok(Some(config));
     }
     if std::io::stdout().is_terminal() {

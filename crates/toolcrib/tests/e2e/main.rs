@@ -10,6 +10,7 @@ mod arguments;
 mod behaviours;
 mod changes;
 mod clients;
+mod command_line;
 mod conformance;
 mod documented_snippets;
 mod everything;

@@ -26,6 +26,7 @@ mod crash;
 mod environment;
 mod faulty_http_server;
 mod faulty_sse_server;
+mod first_start;
 mod flapping_server;
 mod hanging_servers;
 mod hidden_text;

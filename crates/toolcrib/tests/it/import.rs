@@ -350,14 +350,14 @@ fn other_commands_read_the_files_of_clients() {
     let run = run_in(
         &folders.at("project"),
         &folders.at("home"),
-        &["search", "--config", ".mcp.json", "issue"],
+        &["search", "--sample", "--config", ".mcp.json", "issue"],
         "",
     );
     assert_eq!(run.code, 0, "{run:?}");
     assert_eq!(run.err, "note: reading `.mcp.json` as a configuration of claude-code\n");
     folders
         .put("project/toolcrib.toml", "[search]\nlimit = 2\n[servers.a]\ncommand = 'x'\n[http]\n");
-    let args = ["search", "--json", "--config", "toolcrib.toml", "issue"];
+    let args = ["search", "--sample", "--json", "--config", "toolcrib.toml", "issue"];
     let run = run_in(&folders.at("project"), &folders.at("home"), &args, "");
     assert_eq!(run.json()["hits"].as_array().unwrap().len(), 2, "{run:?}");
 }

@@ -49,8 +49,13 @@ fn a_query_that_no_tool_fits_exits_with_1_and_names_similar_tools() {
     assert!(note.starts_with(&format!("No tool here fits \"{query}\". Nearest: \"")), "{note}");
     assert_eq!(note.matches('"').count(), 2 + 3 * 2, "the query and three names: {note}");
     assert!(reply["available"]["names"].as_array().unwrap().len() > 50);
+    // For people, the three nearest tools and one more line are printed.
     let run = toolcrib(&["search", query]);
-    assert_eq!((run.code, run.out.lines().any(|line| line == note)), (1, true), "{run:?}");
+    let lines: Vec<&str> = run.out.lines().collect();
+    assert_eq!((run.code, lines.len()), (1, 5), "{run:?}");
+    assert_eq!(lines[0], format!("No tool fits `{query}`. The nearest tools are:"));
+    assert!(lines[1..4].iter().all(|line| note.contains(line.split_whitespace().next().unwrap())));
+    assert_eq!(lines[4], "`toolcrib tools` lists all 272 tools.");
 }
 
 #[test]

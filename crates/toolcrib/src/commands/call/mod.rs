@@ -25,7 +25,7 @@ use super::gateway::environment;
 use super::gateway::tool_call::{RpcError, ToolCallAnswer, call_tool};
 use super::tool_source::{find_tool, no_servers, unknown_profile, warn_unanswered};
 use crate::args::{CallArgs, McpArgs, Overrides, VectorArgs};
-use crate::config::location::Location;
+use crate::config::location::{Location, note_unused_config};
 use crate::config::network::{self, LoadedConfig};
 use crate::output::{Failure, Output, print_stderr};
 use result::{ToolResult, print_result};
@@ -50,7 +50,9 @@ struct CallReport<'a> {
 }
 
 pub(crate) fn run(args: &CallArgs, output: &mut Output) -> Result<bool, Failure> {
-    let location = Location::find(args.config.as_deref())?.ok_or_else(no_servers)?;
+    let location = Location::find(args.config.as_deref())?;
+    note_unused_config(location.as_ref());
+    let location = location.ok_or_else(no_servers)?;
     let config = network::load(Some(&location), &Overrides::default())?;
     for warning in &config.warnings {
         print_stderr(&format!("warning: {warning}"));
@@ -170,9 +172,10 @@ fn refused(tool: &str, refusal: &Refusal, output: &mut Output) -> Result<bool, F
         print_stderr(&format!("arguments: {}", toolcrib_core::signature(schema)));
     }
     // The hints of refusals are written for models. If there is a correction, it is useful to users, too.
-    let hint = match refusal.hint.contains("should be") {
-        true => refusal.hint.clone(),
-        false => "`--json` prints the complete schema".to_owned(),
+    let hint = if refusal.hint.contains("should be") {
+        &*refusal.hint
+    } else {
+        "`--json` prints the complete schema"
     };
     print_stderr(&format!("hint: {hint}"));
     Err(Failure::AlreadyReported)

@@ -79,11 +79,11 @@ pub(super) fn print_result(result: &ToolResult, output: &mut Output) -> Result<(
 fn part_text(part: &Value) -> String {
     let Ok(known) = ContentPart::deserialize(part) else { return part.to_string() };
     match known {
-        ContentPart::Text { text } => text,
+        ContentPart::Text { text }
+        | ContentPart::Resource { resource: EmbeddedResource { text: Some(text), .. } } => text,
         ContentPart::Image { data, mime_type } => binary("image", &mime_type, &data),
         ContentPart::Audio { data, mime_type } => binary("audio", &mime_type, &data),
         ContentPart::ResourceLink { uri, name } => format!("[resource {name}: {uri}]"),
-        ContentPart::Resource { resource: EmbeddedResource { text: Some(text), .. } } => text,
         ContentPart::Resource { resource } => format!("[resource {}]", resource.uri),
     }
 }

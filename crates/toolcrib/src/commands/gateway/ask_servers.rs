@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use toolcrib_core::TokenCounter;
-use toolcrib_mcp::{ConfiguredTools, Gateway, GatewayConfig, PoolClients};
+use toolcrib_mcp::{ConfiguredTools, GatewayConfig};
 
-use super::doctor::start_all_eagerly;
-use super::{SHUTDOWN_TIMEOUT, block_on, environment};
+use super::checkup::{start_all_eagerly, start_and_wait};
+use super::{SHUTDOWN_TIMEOUT, block_on};
 use crate::output::Failure;
 
 /// Why a server has not answered.
@@ -24,8 +24,7 @@ pub(in super::super) fn ask_servers(
 ) -> Result<(Option<ConfiguredTools>, Vec<UnansweredServer>), Failure> {
     start_all_eagerly(&mut config);
     block_on(async {
-        let gateway = Gateway::start(config, environment(), PoolClients::One, counter);
-        gateway.wait_until_settled().await;
+        let gateway = start_and_wait(config, counter).await;
         let tools = gateway.configured_tools(profile);
         let health = gateway.server_health();
         gateway.stop(SHUTDOWN_TIMEOUT).await;

@@ -3,6 +3,7 @@
 
 pub(super) mod ask_servers;
 pub(crate) mod background;
+mod checkup;
 pub(crate) mod doctor;
 mod listener;
 mod log;
@@ -11,6 +12,7 @@ pub(crate) mod mcp;
 pub(crate) mod ps;
 mod relay_connector;
 pub(crate) mod serve;
+pub(super) mod serve_address;
 pub(super) mod tool_call;
 mod watch;
 
@@ -119,7 +121,7 @@ pub(super) fn environment() -> HostEnvironment {
 
 /// Returns the folder for tokens, logins and saved tool lists, or `None` if there is no home folder. Rejected: a folder
 /// for temporary files, in which other users could plant files for us to read.
-fn state_folder() -> Option<PrivateFolder> {
+pub(super) fn state_folder() -> Option<PrivateFolder> {
     let UserFolders { home, state, .. } = UserFolders::from_environment();
     Some(PrivateFolder::new(state?.join("toolcrib"), home))
 }

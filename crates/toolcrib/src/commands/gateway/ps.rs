@@ -125,6 +125,13 @@ pub(crate) fn restart(args: &RestartArgs, output: &mut Output) -> Result<bool, F
     report(&outcomes, "background gateway", args.config.as_deref(), output)
 }
 
+/// Returns the status of every background gateway of the user that answers.
+pub(in super::super) async fn running_gateways() -> Result<Vec<BackgroundStatus>, Failure> {
+    let Found { running, unresponsive } = find(None).await?;
+    warn_unresponsive(&unresponsive);
+    Ok(running.into_iter().map(|(_, status)| status).collect())
+}
+
 /// Finds the background gateways of the user. `config` restricts them to one config file.
 async fn find(config: Option<&Path>) -> Result<Found, Failure> {
     let Some(state) = state_folder() else { return Ok(Found::default()) };

@@ -13,6 +13,7 @@ use toolcrib_server::http::Authentication;
 use toolcrib_server::{HttpServer, Secret, metrics};
 
 use super::listener::Listener;
+use super::serve_address::PublishedAddress;
 use super::{
     SHUTDOWN_TIMEOUT, block_on, find_config_and_log, gateway_failure, load_config, log,
     start_gateway, state_folder, stop_on_signals, watch,
@@ -45,6 +46,8 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
         let mut registry = metrics::registry();
         gateway.register_metrics(&mut registry);
         proxy.register_metrics(&mut registry);
+        let with_totals = Arc::clone(&gateway);
+        proxy.include_gateway(move || with_totals.totals());
         let server = HttpServer::bind(listen, &http, access).await;
         let server = server.map_err(|error| gateway_failure(&error, error.hint()))?;
         let (address, shutdown) = (server.address(), server.graceful_shutdown());
@@ -56,6 +59,7 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
             .with_admin(Arc::clone(&admin))
             .mount(routes(&gateway, &shutdown), Authentication::BearerToken)
             .mount(shutdown.track(proxy.router()), Authentication::OwnKeys);
+        let published = PublishedAddress::new(state_folder(), scheme, address);
         print_stderr(&format!("listening on {scheme}://{address}/mcp"));
         print_stderr(&format!("the LLM proxy is at {scheme}://{address}"));
         if !listen.ip().is_loopback() && http.allowed_hosts.is_empty() {
@@ -77,6 +81,7 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
         let reload = move |new: &LoadedConfig| reload(&proxy, &admin, new, &args);
         tokio::spawn(watch::watch_config(gateway.clone(), watch, Some(listener), reload));
         server.serve(registry, stop).await;
+        drop(published);
         gateway.stop(SHUTDOWN_TIMEOUT).await;
         Ok(true)
     })

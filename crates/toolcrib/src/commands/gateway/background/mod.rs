@@ -335,6 +335,7 @@ impl Background {
             uptime_seconds: self.started.elapsed().as_secs(),
             memory,
             clients: clients.iter().map(client).collect(),
+            totals: gateways.first().map(|gateway| gateway.totals()).unwrap_or_default(),
             servers,
         }
     }

@@ -1,21 +1,16 @@
 //! `toolcrib doctor`: connects to every server and reports its state, its last error and how to fix it.
 
-use std::collections::BTreeMap;
-use std::io::IsTerminal as _;
+mod print;
 
-use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
-use toolcrib_mcp::config::{RunPolicy, StartPolicy};
-use toolcrib_mcp::{Gateway, GatewayConfig, PoolClients, ProtocolEra, ServerHealth, ServerPhase};
+use toolcrib_mcp::{ProtocolEra, ServerHealth, ServerPhase};
 use toolcrib_proxy::unsupported_mode_notices;
 use toolcrib_tokens::VocabularyCounter;
 
-use super::{SHUTDOWN_TIMEOUT, block_on, environment, find_config, load_config_with_servers};
+use super::checkup::{start_all_eagerly, start_and_wait};
+use super::{SHUTDOWN_TIMEOUT, block_on, find_config, load_config_with_servers};
 use crate::args::DoctorArgs;
 use crate::output::{Failure, Output, print_stderr};
-
-/// Width of the table in columns if standard output is not a terminal and `COLUMNS` is not set.
-const DEFAULT_WIDTH: u16 = 160;
 
 #[derive(Serialize)]
 struct DoctorReport {
@@ -30,7 +25,7 @@ struct DoctorReport {
     decision: Option<DeferralDecision>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
-    /// Whether every server is up or disabled.
+    /// Whether every server is up or disabled, and at least one is up.
     well: bool,
 }
 
@@ -126,8 +121,7 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
     let policies = start_all_eagerly(&mut gateway_config);
     let (mut rows, (cost, decision, mut notes)): (Vec<ServerReport>, _) = block_on(async {
         let counter = VocabularyCounter::for_model("gpt-5").shared();
-        let gateway = Gateway::start(gateway_config, environment(), PoolClients::One, counter);
-        gateway.wait_until_settled().await;
+        let gateway = start_and_wait(gateway_config, counter).await;
         let rows = gateway.server_health().into_iter().map(ServerReport::from).collect();
         let totals = (gateway.token_cost(), gateway.deferral_decision(), gateway.config_warnings());
         gateway.stop(SHUTDOWN_TIMEOUT).await;
@@ -156,100 +150,14 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
             reason,
         }),
         notes,
-        well: rows.iter().all(|row| matches!(row.state, "up" | "off")),
+        well: rows.iter().any(|row| row.state == "up")
+            && rows.iter().all(|row| matches!(row.state, "up" | "off")),
         servers: rows,
     };
     if output.is_json() {
         output.document(&report)?;
     } else {
-        print(&report, output)?;
+        print::print(&report, output)?;
     }
     Ok(report.well)
-}
-
-/// Makes the gateway start every enabled server. Returns the policies that the config has for them.
-pub(super) fn start_all_eagerly(config: &mut GatewayConfig) -> BTreeMap<String, RunPolicy> {
-    let enabled = config.servers.iter_mut().filter(|(_, server)| server.enabled);
-    let policies = enabled.map(|(name, server)| {
-        let policy = server.run_policy(name);
-        (server.start, server.idle) = (Some(StartPolicy::Eager), None);
-        (name.clone(), policy)
-    });
-    policies.collect()
-}
-
-/// Returns the protocol that a server uses. The transport is added only for HTTP+SSE, because the config shows whether a
-/// server has a command or a URL.
-fn protocol(row: &ServerReport) -> String {
-    match row.era.as_deref() {
-        Some(era) if row.transport == "sse" => format!("{era}, sse"),
-        era => era.unwrap_or_default().to_owned(),
-    }
-}
-
-fn print(report: &DoctorReport, output: &mut Output) -> Result<(), Failure> {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    if !std::io::stdout().is_terminal() {
-        // The output is not a terminal, so its width is unknown.
-        let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-        table.set_width(columns.unwrap_or(DEFAULT_WIDTH));
-    }
-    table.set_header([
-        "SERVER",
-        "STATE",
-        "PROTOCOL",
-        "TOOLS",
-        "TOKENS",
-        "START",
-        "LAST ERROR",
-        "WHAT TO DO",
-    ]);
-    for row in &report.servers {
-        table.add_row([
-            row.name.clone(),
-            row.state.to_owned(),
-            protocol(row),
-            row.tools.to_string(),
-            row.tokens.to_string(),
-            row.started_in_ms.map(|ms| format!("{ms} ms")).unwrap_or_default(),
-            row.error.clone().unwrap_or_default(),
-            row.hint.clone().unwrap_or_default(),
-        ]);
-    }
-    for line in table.to_string().lines() {
-        output.line(line.trim_end())?;
-    }
-    for row in &report.servers {
-        for note in &row.notes {
-            output.line(&format!("\n{}: {note}", row.name))?;
-        }
-    }
-    for note in &report.notes {
-        output.line(&format!("\nnote: {note}"))?;
-    }
-    let up = report.servers.iter().filter(|row| row.state == "up").count();
-    let (all, tools, tokens, shown) =
-        (report.servers.len(), report.tools, report.tokens, report.shown);
-    output.line(&format!(
-        "\n{up} of {all} servers up. {tools} tools cost {tokens} tokens in full; clients see {shown}."
-    ))?;
-    let mut names_by_policy = BTreeMap::<(&str, &str), Vec<&str>>::new();
-    for row in &report.servers {
-        if let (Some(runs), Some(shares)) = (&row.runs, &row.shares) {
-            names_by_policy.entry((runs, shares)).or_default().push(&row.name);
-        }
-    }
-    for ((runs, shares), names) in names_by_policy {
-        output.line(&format!("{}: {runs}; {shares}.", names.join(", ")))?;
-    }
-    if let Some(DeferralDecision { defers, disclosure, reason }) = &report.decision {
-        let what = if *defers {
-            format!("Tools are deferred ({disclosure})")
-        } else {
-            "Tools are not deferred".to_owned()
-        };
-        output.line(&format!("{what}: {reason}."))?;
-    }
-    Ok(())
 }
