@@ -15,7 +15,7 @@
 
 use std::fmt;
 
-use toolcrib_core::policy::{ActivationReason, Decision, Deferral};
+use toolcrib_core::policy::{ActivationReason, Decision, Deferral, search_loss};
 use toolcrib_text::json;
 
 use crate::api::Api;
@@ -70,35 +70,6 @@ pub(crate) struct TokenCounts {
     pub(crate) must_save_with_search: bool,
 }
 
-/// Why tools are deferred or not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DeferralReason {
-    /// The engine decided, for this reason.
-    Engine(ActivationReason),
-    /// Nothing is deferred, because a turn with one search would take at least as many tokens as a turn without
-    /// deferral.
-    SearchCostsMore {
-        /// The number of tokens without deferral.
-        before: usize,
-        /// The number of tokens with deferral, in a turn with one search.
-        after: usize,
-    },
-}
-
-impl fmt::Display for DeferralReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Engine(reason) => reason.fmt(f),
-            Self::SearchCostsMore { before, after } => {
-                write!(
-                    f,
-                    "no saving: {before} tokens as they are, {after} deferred and searched once"
-                )
-            }
-        }
-    }
-}
-
 /// Why a request is not rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -136,7 +107,7 @@ pub enum PassthroughReason {
     /// first.
     ClientHasSearch,
     /// The tokens of the tools were counted, and for this reason no tool is deferred.
-    NotDeferred(DeferralReason),
+    NotDeferred(ActivationReason),
 }
 
 impl PassthroughReason {
@@ -218,22 +189,12 @@ pub(crate) fn decide_passthrough(facts: RequestFacts<'_>) -> Option<PassthroughR
             must_save_with_search,
         }) => {
             if decision.deferral == Deferral::Nothing || deferred == 0 {
-                return Some(PassthroughReason::NotDeferred(DeferralReason::Engine(
-                    decision.reason,
-                )));
+                return Some(PassthroughReason::NotDeferred(decision.reason));
             }
-            let by_numbers = matches!(
-                decision.reason,
-                ActivationReason::Count { .. } | ActivationReason::Tokens { .. }
-            );
-            // A turn with a search consists of two requests, each with the tools, and one search answer.
-            let after = 2 * after + answer;
-            let decided = by_numbers && decision.deferral == Deferral::Everything;
-            let loses = must_save_with_search && decided && after >= before;
-            loses.then_some(PassthroughReason::NotDeferred(DeferralReason::SearchCostsMore {
-                before,
-                after,
-            }))
+            let loss = search_loss(decision, (before, after), answer);
+            let after = loss.filter(|_| must_save_with_search)?;
+            let reason = ActivationReason::SearchCostsMore { before, after };
+            Some(PassthroughReason::NotDeferred(reason))
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use toolcrib_core::conversation::DEFAULT_MAX_REVEALS;
 use toolcrib_core::disclosure::{OwnNames, OwnTool};
 use toolcrib_core::listing::DEFAULT_TOKENS as LISTING_TOKENS;
-use toolcrib_core::policy::{self, Verdict, VerdictReason};
+use toolcrib_core::policy::{self, ActivationReason, Verdict, VerdictReason};
 use toolcrib_core::{
     Catalog, Conversation, Crib, Ledger, Limits, Scope, Settings, TurnContext as CoreTurn,
     ingest_with_own_names,
@@ -20,17 +20,12 @@ use toolcrib_text::json;
 
 use crate::hidden_rounds::unique_keeping_last;
 use crate::mode::{MAX_REFERENCES, Mode};
-use crate::passthrough::{
-    DeferralReason, PassthroughReason, RequestFacts, TokenCounts, decide_passthrough,
-};
+use crate::passthrough::{PassthroughReason, RequestFacts, TokenCounts, decide_passthrough};
 use crate::tool_list::{self, ToolEdit, ToolListEdit, WriteTools};
 pub use crate::toolset_plan::ToolsetPlan;
 
 /// Maximum size of the listing, in percent of the tokens of all tools.
 const MAX_LISTING_PERCENT: usize = 7;
-/// The number of tokens that each hit adds to a search answer, not counting the tool's definition. This is a measured
-/// value.
-const HIT_TOKENS: usize = 45;
 /// The number of tokens that a listing may always have, even if the tools are small.
 const MIN_LISTING_TOKENS: usize = 120;
 
@@ -53,7 +48,7 @@ pub struct Toolset {
     announcement: Option<String>,
     /// The `tools` to send before any tool is found.
     text: String,
-    deferral_reason: DeferralReason,
+    deferral_reason: ActivationReason,
     tokens: (usize, usize),
 }
 
@@ -119,14 +114,14 @@ impl Toolset {
             deferred: deferred.len(),
             before,
             after,
-            answer: search_answer_tokens(&crib, deferred.len()),
+            answer: crib.search_answer_tokens(&shown),
             must_save_with_search: plan.mode.hides_tools()
                 && crib.settings().activation.only_if_saving,
         };
         let (passes, deferral_reason) =
             match decide_passthrough(RequestFacts::TokensCounted(numbers)) {
                 Some(PassthroughReason::NotDeferred(why)) => (true, why),
-                _ => (false, DeferralReason::Engine(shown.decision.reason)),
+                _ => (false, shown.decision.reason),
             };
         // The provider's hosted search has the names of all tools, so the model needs no listing.
         let needs_listing = !matches!(plan.mode, Mode::Hosted(_));
@@ -161,7 +156,7 @@ impl Toolset {
     }
 
     /// Returns why the tools are deferred or not.
-    pub fn deferral_reason(&self) -> DeferralReason {
+    pub fn deferral_reason(&self) -> ActivationReason {
         self.deferral_reason
     }
 
@@ -345,12 +340,4 @@ fn max_listing_tokens(crib: &Crib, window: Option<usize>) -> usize {
     let percent = crib.settings().listing.context_percent;
     let of_window = window.map(|window| (window as f64 * percent / 100.0) as usize);
     of_window.map_or(most, |of_window| most.min(of_window))
-}
-
-/// Estimates the number of tokens of one search answer, from the average size of a definition.
-fn search_answer_tokens(crib: &Crib, deferred: usize) -> usize {
-    let search = &crib.settings().search;
-    let sizes = crib.definition_tokens();
-    let mean = sizes.iter().sum::<usize>() / sizes.len().max(1);
-    ((mean + HIT_TOKENS) * search.limit.min(deferred)).min(search.reply_tokens)
 }

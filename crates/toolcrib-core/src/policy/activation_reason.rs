@@ -43,6 +43,13 @@ pub enum ActivationReason {
     },
     /// Servers are still connecting, and the known tools do not reach a threshold. The next turn decides again.
     StillConnecting,
+    /// A turn with one search would take at least as many tokens as a turn without deferral.
+    SearchCostsMore {
+        /// Tokens of all tools without deferral.
+        before: usize,
+        /// Tokens with deferral, in a turn with one search.
+        after: usize,
+    },
     /// The text that would replace the deferred tools costs at least as many tokens as the tools themselves.
     NoSaving {
         /// Tokens of the tools that may be deferred.
@@ -106,6 +113,12 @@ impl fmt::Display for ActivationReason {
             }
             Self::Below { .. } => f.write_str("below the thresholds"),
             Self::StillConnecting => f.write_str("servers are still connecting: not decided yet"),
+            Self::SearchCostsMore { before, after } => {
+                write!(
+                    f,
+                    "no saving: {before} tokens as they are, {after} deferred and searched once"
+                )
+            }
             Self::NoSaving { before, after } => {
                 write!(f, "no saving: {before} tokens as they are, {after} deferred")
             }

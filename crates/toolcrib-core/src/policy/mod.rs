@@ -9,6 +9,7 @@ mod activation_reason;
 mod globs;
 mod hot_list;
 mod rules;
+mod search_cost;
 mod verdict;
 
 pub(crate) use activation::ActivationInputs;
@@ -17,5 +18,6 @@ pub use activation_reason::{ActivationReason, ThresholdSource};
 pub use globs::Globs;
 pub use hot_list::hot_list;
 pub use rules::{Glob, Rules};
+pub use search_cost::search_loss;
 pub use verdict::{Verdict, VerdictReason};
 pub(crate) use verdict::{VerdictInputs, verdict};

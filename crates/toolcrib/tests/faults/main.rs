@@ -56,6 +56,7 @@ mod sign_in;
 mod sign_in_server;
 mod slow_client;
 mod slow_readers;
+mod small_servers;
 mod split_calls;
 mod sse_server_faults;
 mod state;
