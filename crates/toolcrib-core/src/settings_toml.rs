@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 use toml::de::DeTable;
+use toolcrib_text::did_you_mean;
 
 use crate::disclosure::{DisclosureKind, DisclosureSetting, Guidance, Stub};
 use crate::error::Error;
@@ -257,13 +258,19 @@ fn unreadable(text: &str, error: &toml::de::Error, more_keys: &[&str]) -> Error 
     for key in more_keys {
         let _ = write!(problem, ", `{key}`");
     }
+    let suggestion = did_you_mean(&problem).map(str::to_owned);
     if let Some(span) = error.span() {
         let before = text.get(..span.start).unwrap_or(text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         let _ = write!(problem, " at line {line}, column {column}");
     }
-    Error::Settings { problem, hint: "the keys and their defaults are in docs/settings.md".into() }
+    let hint = "`toolcrib docs settings` lists the keys and their defaults";
+    let hint = match suggestion {
+        Some(key) => format!("did you mean `{key}`? {hint}"),
+        None => hint.to_owned(),
+    };
+    Error::Settings { problem, hint }
 }
 
 /// Writes the values of `over` into `under`. Nested tables are merged.

@@ -34,6 +34,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use toolcrib_core::Settings;
+use toolcrib_server::config::duration;
 
 /// The configuration of a gateway.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -78,8 +79,10 @@ pub struct GatewaySettings {
     /// Which clients that have their own tool search get the full tool list.
     pub defer_to_clients: DeferToClients,
     /// Seconds that a search without a strong hit waits for servers that are still connecting.
+    #[serde(deserialize_with = "duration::seconds")]
     pub wait: f64,
     /// Seconds that a client's first list of tools waits for servers whose lists are not known yet.
+    #[serde(deserialize_with = "duration::seconds")]
     pub first_list_wait: f64,
     /// Whether hidden characters are removed from the results of calls and from the contents of resources.
     pub clean_results: bool,
@@ -88,11 +91,13 @@ pub struct GatewaySettings {
     /// The profile of clients that do not choose one.
     pub profile: Option<String>,
     /// Seconds that `toolcrib mcp` waits for the background gateway. After that, it runs a gateway of its own.
+    #[serde(deserialize_with = "duration::seconds")]
     pub background_wait: f64,
     /// How long the background gateway keeps running without clients.
     pub background_idle: IdleTimeout,
     /// While a request is open, `toolcrib mcp` checks in this interval whether the background gateway still responds, and
     /// waits at most this long for its response. In seconds.
+    #[serde(deserialize_with = "duration::seconds")]
     pub background_check: f64,
     /// Limits on what servers and clients send.
     pub limits: GatewayLimits,
@@ -148,6 +153,7 @@ pub struct GatewayLimits {
     /// Maximum number of concurrent sessions from one remote address. Loopback addresses are not limited.
     pub sessions_per_client: usize,
     /// Seconds after which an idle session ends.
+    #[serde(deserialize_with = "duration::whole_seconds")]
     pub session_idle: u64,
     /// Maximum number of concurrent calls to one server.
     pub server_calls: usize,
@@ -159,6 +165,7 @@ pub struct GatewayLimits {
     /// Maximum memory of all messages from one server that wait for a client, in bytes.
     pub server_bytes: usize,
     /// Seconds after which a server that does not read the answers to its requests is disconnected.
+    #[serde(deserialize_with = "duration::whole_seconds")]
     pub server_stall: u64,
     /// Maximum number of concurrent calls to all servers together.
     pub calls: usize,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toml::Spanned;
 use toolcrib_core::{DeferPolicy, Settings, SettingsReader};
+use toolcrib_server::config::duration::Seconds;
 use toolcrib_server::config::{ConfigFile, InvalidSetting};
 
 use super::tool_override::RawToolOverride;
@@ -18,8 +19,8 @@ use crate::Secret;
 /// The gateway's sections of the file.
 pub const SECTIONS: [&str; 3] = ["servers", "profiles", "gateway"];
 
-/// The documentation page that lists the keys of these sections.
-const DOCS: &str = "docs/gateway-config.md";
+/// The topic of `toolcrib docs` that describes these sections.
+const DOCS: &str = "gateway-config";
 
 /// A server as it is written in the file, before it is checked.
 #[derive(Deserialize, Default)]
@@ -39,9 +40,9 @@ struct RawServer {
     deny: Vec<String>,
     defer: Option<DeferPolicy>,
     always_load: Vec<String>,
-    start_timeout: Option<f64>,
-    call_timeout: Option<f64>,
-    timeouts: BTreeMap<Spanned<String>, f64>,
+    start_timeout: Option<Seconds>,
+    call_timeout: Option<Seconds>,
+    timeouts: BTreeMap<Spanned<String>, Seconds>,
     parallel: Option<bool>,
     start: Option<StartPolicy>,
     idle: Option<IdleTimeout>,
@@ -123,9 +124,9 @@ impl RawServer {
             deny: self.deny,
             defer: self.defer,
             always_load: self.always_load,
-            start_timeout: self.start_timeout.unwrap_or(defaults.start_timeout),
-            call_timeout: self.call_timeout.unwrap_or(defaults.call_timeout),
-            timeouts: timeouts.into_iter().map(|(key, time)| (key.into_inner(), time)).collect(),
+            start_timeout: self.start_timeout.map_or(defaults.start_timeout, |time| time.0),
+            call_timeout: self.call_timeout.map_or(defaults.call_timeout, |time| time.0),
+            timeouts: timeouts.into_iter().map(|(key, time)| (key.into_inner(), time.0)).collect(),
             parallel: self.parallel.unwrap_or(defaults.parallel),
             start: self.start,
             idle: self.idle,
@@ -171,5 +172,52 @@ impl GatewayConfig {
         let config = Self { settings, servers, profiles, gateway };
         check::config(&config).map_err(|fault| file.locate(fault))?;
         Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_duration_may_have_units() {
+        let text = "[servers.a]\ncommand = 'x'\nstart_timeout = '1m30s'\ncall_timeout = '500ms'\n\
+                    timeouts = { 'slow_*' = '1h', 'fast_*' = 2 }\nidle = '2m'\n\
+                    [gateway]\nwait = '1500ms'\nfirst_list_wait = '3s'\nbackground_wait = '4s'\n\
+                    background_idle = '1h'\nbackground_check = '1m'\n\
+                    limits = { session_idle = '2h', server_stall = '20s' }";
+        let numbers = "[servers.a]\ncommand = 'x'\nstart_timeout = 90\ncall_timeout = 0.5\n\
+                       timeouts = { 'slow_*' = 3600, 'fast_*' = 2 }\nidle = 120\n\
+                       [gateway]\nwait = 1.5\nfirst_list_wait = 3\nbackground_wait = 4\n\
+                       background_idle = 3600\nbackground_check = 60\n\
+                       limits = { session_idle = 7200, server_stall = 20 }";
+        let config = GatewayConfig::from_toml(text).unwrap();
+        assert_eq!(config, GatewayConfig::from_toml(numbers).unwrap());
+        let server = &config.servers["a"];
+        assert_eq!(server.idle, Some(IdleTimeout::After(120.0)));
+        assert_eq!(config.gateway.limits.session_idle, 7_200);
+        let written = crate::config::server_toml("a", server);
+        assert!(written.contains("start_timeout = 90\n"), "{written}");
+        assert_eq!(GatewayConfig::from_toml(&written).unwrap().servers["a"], *server);
+    }
+
+    #[test]
+    fn a_misspelled_key_gets_a_suggestion_in_every_table() {
+        for (text, expected) in [
+            ("[servers.a]\ncomand = 'x'", "command"),
+            ("[servers.a]\nurl = 'https://a'\noauth = { cilent_id = 'x' }", "client_id"),
+            ("[servers.a]\ncommand = 'x'\n[servers.a.tools.t]\nreadOnly = true", "read_only"),
+            ("[servers.a]\ncommand = 'x'\nstart = 'eagr'", "eager"),
+            ("[profiles.a]\nservrs = []", "servers"),
+            ("[gateway]\nfirst_list_wiat = 1", "first_list_wait"),
+            ("[gateway.limits]\nsesions = 1", "sessions"),
+            ("[activation]\ntool = 1", "tools"),
+            ("[server.a]\ncommand = 'x'", "servers"),
+        ] {
+            let error = GatewayConfig::from_toml(text).unwrap_err();
+            let expected = format!("did you mean `{expected}`? `toolcrib docs ");
+            assert!(error.hint.starts_with(&expected), "{text}: {}", error.hint);
+            assert!(error.to_string().contains(" at line "), "{error}");
+        }
     }
 }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+use super::duration::whole_seconds;
 use super::file::DOCS;
+use super::listen_address::listen_address;
 use super::{ConfigError, ConfigFile, InvalidSetting};
 use crate::Secret;
 
@@ -16,7 +18,8 @@ const MAX_TIMEOUT: u64 = 86_400;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HttpSettings {
-    /// The address to listen on.
+    /// The address to listen on. A port without a host, such as `:4180`, means 127.0.0.1.
+    #[serde(deserialize_with = "listen_address")]
     pub listen: SocketAddr,
     /// The token that clients must send. If it is not set, no token is required on a loopback address, and one is
     /// generated for any other address.
@@ -33,10 +36,13 @@ pub struct HttpSettings {
     /// `connections`.
     pub connections_per_address: Option<usize>,
     /// Maximum time to receive the head of a request, in seconds.
+    #[serde(deserialize_with = "whole_seconds")]
     pub header_timeout: u64,
     /// Maximum idle time between two requests on a connection, in seconds.
+    #[serde(deserialize_with = "whole_seconds")]
     pub idle_timeout: u64,
     /// Maximum time without receiving any byte of a request body, in seconds.
+    #[serde(deserialize_with = "whole_seconds")]
     pub body_timeout: u64,
     /// Maximum total size of all request bodies in memory, in bytes.
     pub body_bytes: usize,

@@ -2,6 +2,7 @@
 //! the measured tables.
 
 mod quoted_messages;
+mod topics;
 
 use std::collections::BTreeSet;
 use std::fs;

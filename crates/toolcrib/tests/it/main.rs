@@ -10,6 +10,7 @@ mod docs;
 mod eval;
 mod explain;
 mod import;
+mod listen;
 mod modules;
 mod presets;
 mod reference;

@@ -15,7 +15,8 @@ use crate::config::location::read_text;
 use crate::config::network::Sections;
 use crate::output::Failure;
 
-const HEADER: &str = "# Written by `toolcrib import`. Every key: docs/gateway-config.md\n";
+const HEADER: &str =
+    "# Written by `toolcrib import`. `toolcrib docs gateway-config` lists every key.\n";
 
 /// A config that servers are added to.
 pub(super) struct Target {

@@ -55,8 +55,16 @@ impl Template {
     }
 }
 
-/// Collects the string literals of the crates' sources, without those of comments and tests.
+/// Collects the string literals of the crates' sources that can be messages.
 fn templates() -> Vec<Template> {
+    let mut found = literals();
+    found.retain(Template::is_specific);
+    assert!(found.len() > 500, "only {} literals were found", found.len());
+    found
+}
+
+/// Collects the string literals of the crates' sources, without those of comments and tests.
+fn literals() -> Vec<Template> {
     let mut found = Vec::new();
     let mut folders = vec![root().join("crates")];
     while let Some(folder) = folders.pop() {
@@ -73,8 +81,6 @@ fn templates() -> Vec<Template> {
             }
         }
     }
-    found.retain(Template::is_specific);
-    assert!(found.len() > 500, "only {} literals were found", found.len());
     found
 }
 
@@ -182,5 +188,19 @@ fn quoted_messages_exist() {
         let exists =
             starts.iter().any(|start| templates.iter().any(|template| template.produces(start)));
         assert!(is_foreign || exists, "no message in the source produces: {message}");
+    }
+}
+
+/// Whoever installed Toolcrib as a package does not have the files of the repository. Messages name the topics of
+/// `toolcrib docs` instead.
+#[test]
+fn no_message_names_a_file_of_the_repository() {
+    let files = ["docs/", "README", "ARCHITECTURE", "CONTRIBUTING", "CHANGELOG", "SECURITY.md"];
+    for literal in literals() {
+        let text = literal.0.concat();
+        // Literals that begin with dots are paths of files that are compiled in. `docs/` alone is removed from topics.
+        let is_path = text.starts_with("../") || text == "docs/";
+        let named = files.iter().find(|file| text.contains(**file));
+        assert!(is_path || named.is_none(), "a message names a file: {text}");
     }
 }
