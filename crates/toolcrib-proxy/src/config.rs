@@ -12,6 +12,7 @@ use crate::Secret;
 
 /// The proxy's settings.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default, expecting = "a map")]
 pub struct ProxyConfig {
     /// The upstream for Chat Completions and Responses.
@@ -26,6 +27,7 @@ pub struct ProxyConfig {
     pub rounds: usize,
     /// Time after which a turn gets no more hidden rounds, in seconds.
     #[serde(deserialize_with = "duration::whole_seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "duration::Seconds"))]
     pub deadline: u64,
     /// Maximum size of a request that is read, in bytes. A larger one is forwarded unchanged, or rejected if it must be
     /// checked.
@@ -124,6 +126,7 @@ impl ProxyConfig {
 
 /// Where state is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct StateConfig {
     /// The URL of a Redis that replicas share. If not set, state is stored in memory.
@@ -132,9 +135,11 @@ pub struct StateConfig {
     pub bytes: usize,
     /// Time after which unused state expires, in hours.
     #[serde(deserialize_with = "duration::whole_hours")]
+    #[cfg_attr(feature = "schema", schemars(with = "duration::Seconds"))]
     pub hours: u64,
     /// Maximum time that a request waits for Redis before it continues without state, in milliseconds.
     #[serde(deserialize_with = "duration::whole_milliseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "duration::Seconds"))]
     pub timeout_ms: u64,
 }
 
@@ -146,6 +151,7 @@ impl Default for StateConfig {
 
 /// A route: the upstream for certain models.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RouteConfig {
     /// Names or patterns of models: `qwen*`.
@@ -181,6 +187,7 @@ pub struct RouteConfig {
 
 /// A caller with a Toolcrib key.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CallerConfig {
     /// The caller's name in logs and statistics.
@@ -203,6 +210,7 @@ pub struct CallerConfig {
 
 /// A credential for each provider. Each is sent only to its own provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ProviderKeys {
     /// For the upstream of Chat Completions and Responses.

@@ -12,6 +12,7 @@ pub(crate) struct Page {
     pub(crate) topic: &'static str,
     /// What the page is about, as a phrase for the list of topics.
     pub(crate) about: &'static str,
+    /// Markdown, except for the topic `schema`.
     pub(crate) text: &'static str,
 }
 
@@ -25,8 +26,11 @@ macro_rules! page {
     };
 }
 
+/// The JSON schema of `toolcrib.toml`. A test generates it from the types and compares.
+pub(crate) const SCHEMA: &str = include_str!("../docs/toolcrib.schema.json");
+
 /// All pages, in the order in which the list shows them.
-pub(crate) const PAGES: [Page; 17] = [
+pub(crate) const PAGES: [Page; 18] = [
     page!("clients", "connect your client, agent or SDK"),
     page!("troubleshooting", "find out why something does not work"),
     page!("command-line", "the commands and their output"),
@@ -44,6 +48,11 @@ pub(crate) const PAGES: [Page; 17] = [
     page!("presets/opencode", "the preset that makes Toolcrib work like opencode-tool-search"),
     page!("harness", "the library, for authors of agent harnesses"),
     page!("security", "who is trusted with what, known attacks, limits"),
+    Page {
+        topic: "schema",
+        about: "the JSON schema of `toolcrib.toml`, for editors",
+        text: SCHEMA,
+    },
 ];
 
 /// Returns the page for a topic. A topic may also be written as in a link: `settings.md`.

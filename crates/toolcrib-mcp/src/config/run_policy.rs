@@ -18,6 +18,7 @@ const DEFAULT_IDLE: Duration = Duration::from_mins(15);
 
 /// When a server is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum StartPolicy {
     /// When a request needs it. A server whose lists are unknown is started at once, to learn them.
@@ -98,6 +99,19 @@ impl Server {
 impl<'de> Deserialize<'de> for IdleTimeout {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(IdleVisitor)
+    }
+}
+
+/// The schema of a duration or `never`.
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for IdleTimeout {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "IdleTimeout".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let duration = generator.subschema_for::<toolcrib_server::config::duration::Seconds>();
+        schemars::json_schema!({ "anyOf": [duration, { "const": "never" }] })
     }
 }
 

@@ -24,31 +24,70 @@ const DOCS: &str = "gateway-config";
 
 /// A server as it is written in the file, before it is checked.
 #[derive(Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(
+    feature = "schema",
+    schemars(
+        rename = "Server",
+        description = "An MCP server.",
+        extend("oneOf" = [{ "required": ["command"] }, { "required": ["url"] }])
+    )
+)]
 struct RawServer {
+    /// The program that runs the server: a path, or a name that is looked up in `PATH`.
     command: Option<String>,
+    /// The program's arguments, passed without a shell.
     args: Option<Vec<Secret>>,
+    /// The program's environment variables, in addition to the few that every server inherits.
     env: Option<BTreeMap<String, Secret>>,
+    /// The program's working folder.
     cwd: Option<PathBuf>,
+    /// The URL of the server's MCP endpoint.
     url: Option<String>,
+    /// Which HTTP transport the server uses.
     transport: Option<HttpVariant>,
+    /// Headers that are sent with every request.
     headers: Option<BTreeMap<String, Secret>>,
+    /// OAuth settings that discovery does not provide.
     oauth: Option<OAuth>,
+    /// Whether the gateway uses the server. Default: true.
     enabled: Option<bool>,
+    /// The prefix of the server's tool names. Default: the server's name. If empty, there is no prefix.
     prefix: Option<String>,
+    /// Patterns for the tools that may be used. If empty, all tools may be used.
     allow: Vec<String>,
+    /// Patterns for the tools that may not be used. Takes precedence over `allow`.
     deny: Vec<String>,
+    /// When the server's tools are deferred. Default: each tool keeps its own policy.
     defer: Option<DeferPolicy>,
+    /// Patterns for the tools that are never deferred.
     always_load: Vec<String>,
+    /// Timeout for connecting to the server and fetching its lists, in seconds or with a unit. Default: 30 seconds.
     start_timeout: Option<Seconds>,
+    /// Timeout of a call, in seconds or with a unit. Default: 120 seconds.
     call_timeout: Option<Seconds>,
+    /// Timeouts of individual tools, by pattern, in seconds or with a unit. The first matching pattern applies.
+    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, Seconds>"))]
     timeouts: BTreeMap<Spanned<String>, Seconds>,
+    /// Whether the server may receive several calls at the same time. Default: true.
     parallel: Option<bool>,
+    /// When the server is started. Default: `lazy` for a server with a command, `eager` for a server with a URL.
     start: Option<StartPolicy>,
+    /// How long the server stays unused before it is stopped, in seconds or with a unit, or `never`. Default: 15 minutes.
     idle: Option<IdleTimeout>,
+    /// Which clients share a process of the server. Default: `all`, except for servers that are known to keep state.
     share: Option<ShareSetting>,
+    /// Whether the server's annotations decide which of its tools only read. Default: true.
     trust_annotations: Option<bool>,
+    /// Changes to individual tools, by the tools' own names.
     tools: BTreeMap<String, RawToolOverride>,
+}
+
+/// Returns the schema of one server in the file.
+#[cfg(feature = "schema")]
+pub fn server_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    generator.subschema_for::<RawServer>()
 }
 
 impl RawServer {

@@ -20,6 +20,28 @@ impl<'de> Deserialize<'de> for Seconds {
     }
 }
 
+/// Matches the texts that [`parse_duration`] accepts.
+#[cfg(feature = "schema")]
+pub const DURATION_PATTERN: &str =
+    r"^(?=.)(\d+(\.\d*)?h)?(\d+(\.\d*)?m)?(\d+(\.\d*)?s)?(\d+(\.\d*)?ms)?$";
+
+/// The schema of a number or a duration with units.
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Seconds {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Duration".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "anyOf": [
+                { "type": "number", "minimum": 0 },
+                { "type": "string", "pattern": DURATION_PATTERN }
+            ]
+        })
+    }
+}
+
 /// Reads a duration in seconds, for serde's attribute `deserialize_with`.
 pub fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Seconds::deserialize(deserializer).map(|Seconds(seconds)| seconds)

@@ -55,6 +55,17 @@ pub(super) fn listen_address<'de, D: Deserializer<'de>>(
     deserializer.deserialize_any(ListenVisitor)
 }
 
+/// The schema of an address: a text, or a number, which is a port.
+#[cfg(feature = "schema")]
+pub(super) fn schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "anyOf": [
+            { "type": "string", "pattern": r"^(\d+|:\d+|[Ll]ocalhost:\d+|[0-9.]+:\d+|\[[0-9a-fA-F:.%]+\]:\d+)$" },
+            { "type": "integer", "minimum": 0, "maximum": 65_535 }
+        ]
+    })
+}
+
 struct ListenVisitor;
 
 impl Visitor<'_> for ListenVisitor {

@@ -5,7 +5,7 @@ use toolcrib_core::nearest_names;
 use toolcrib_text::clean::one_line;
 
 use crate::args::DocsArgs;
-use crate::documentation::{PAGES, Page, find};
+use crate::documentation::{PAGES, Page, SCHEMA, find};
 use crate::output::{Failure, Output};
 use crate::terminal;
 
@@ -23,7 +23,7 @@ struct ListedTopic {
 #[derive(Serialize)]
 struct PrintedPage {
     topic: &'static str,
-    /// The page, as Markdown.
+    /// The page, as Markdown. For the topic `schema`, a JSON document.
     text: &'static str,
 }
 
@@ -39,6 +39,10 @@ fn print_page(topic: &str, output: &mut Output) -> Result<(), Failure> {
     let page = find(topic).ok_or_else(|| unknown_topic(topic))?;
     if output.is_json() {
         return output.document(&PrintedPage { topic: page.topic, text: page.text });
+    }
+    if page.text == SCHEMA {
+        // A comment would make the document invalid.
+        return output.own_text(SCHEMA.as_bytes());
     }
     let version = env!("CARGO_PKG_VERSION");
     let topic = page.topic;

@@ -16,6 +16,7 @@ mod presets;
 mod reference;
 mod sample;
 mod sbom;
+mod schema;
 mod search;
 mod security;
 mod sizes;

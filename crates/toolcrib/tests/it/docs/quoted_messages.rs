@@ -66,22 +66,35 @@ fn templates() -> Vec<Template> {
 /// Collects the string literals of the crates' sources, without those of comments and tests.
 fn literals() -> Vec<Template> {
     let mut found = Vec::new();
-    let mut folders = vec![root().join("crates")];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let test_names = ["tests", "tests.rs", "properties.rs", "toolcrib-testkit"];
-            if test_names.iter().any(|name| path.ends_with(name)) {
-                continue;
-            }
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                collect_literals(&path, &mut found);
-            }
+    let test_names = ["tests", "tests.rs", "properties.rs", "toolcrib-testkit"];
+    let is_test = |path: &Path| path.iter().any(|part| test_names.iter().any(|name| part == *name));
+    collect_from(&root().join("crates"), &|path| !is_test(path), &mut found);
+    found
+}
+
+/// Returns the string literals without placeholders in the Rust files of a folder for which `is_wanted` is true. It gets
+/// paths that are relative to the repository.
+pub(crate) fn plain_literals(folder: &Path, is_wanted: &impl Fn(&Path) -> bool) -> Vec<String> {
+    let mut found = Vec::new();
+    collect_from(folder, is_wanted, &mut found);
+    found
+        .into_iter()
+        .filter(|literal| literal.0.len() == 1)
+        .map(|literal| literal.0.concat())
+        .collect()
+}
+
+fn collect_from(folder: &Path, is_wanted: &impl Fn(&Path) -> bool, found: &mut Vec<Template>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.is_symlink() {
+            collect_from(&path, is_wanted, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            && is_wanted(path.strip_prefix(root()).unwrap())
+        {
+            collect_literals(&path, found);
         }
     }
-    found
 }
 
 fn collect_literals(path: &Path, found: &mut Vec<Template>) {

@@ -26,7 +26,8 @@ fn every_page_is_a_topic_and_is_printed_as_it_is() {
     let list = toolcrib(&["docs", "--json"]).json();
     let listed = list["topics"].as_array().unwrap().iter().map(|topic| topic["topic"].as_str());
     let listed: BTreeSet<String> = listed.map(|topic| topic.unwrap().to_owned()).collect();
-    assert_eq!(listed, topics);
+    // The schema is not a page. It is tested in the module `schema`.
+    assert_eq!(listed, topics.iter().cloned().chain(["schema".to_owned()]).collect());
     for topic in &topics {
         let text = read(&format!("docs/{topic}.md"));
         let run = toolcrib(&["docs", topic]);
