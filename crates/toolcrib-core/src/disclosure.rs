@@ -23,21 +23,50 @@ use toolcrib_text::json::quote;
 /// [`DisclosureKind`]s. `reference` and `hosted` need a provider's API. An interface without such an API uses the
 /// nearest kind and reports that.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum DisclosureSetting {
     /// The provider's tool references if it supports them, else the bridge.
     #[default]
     Auto,
     /// [`DisclosureKind::Bridge`].
+    #[cfg_attr(
+        feature = "schema",
+        schemars(
+            description = "The model gets three tools that never change: search, describe and call. Deferred tools are only listed."
+        )
+    )]
     Bridge,
     /// [`DisclosureKind::Reveal`].
+    #[cfg_attr(
+        feature = "schema",
+        schemars(
+            description = "A deferred tool has its name, its description and a stub schema, which the real schema replaces once the tool is loaded."
+        )
+    )]
     Reveal,
     /// [`DisclosureKind::Terse`].
+    #[cfg_attr(
+        feature = "schema",
+        schemars(description = "A deferred tool has its name and parameters, but no description.")
+    )]
     Terse,
     /// [`DisclosureKind::Append`].
+    #[cfg_attr(
+        feature = "schema",
+        schemars(
+            description = "Deferred tools are only listed. When a tool is found, its definition is appended to the array of tools."
+        )
+    )]
     Append,
     /// The provider's tool references if it supports them, else [`DisclosureKind::Append`]. In both cases, the model
     /// calls a tool directly once it has found it.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(
+            description = "The provider's tool references if it supports them, else `append`."
+        )
+    )]
     Reference,
     /// The provider's own tool search if it has one, else the bridge.
     Hosted,
@@ -95,6 +124,7 @@ impl From<DisclosureKind> for DisclosureSetting {
 /// This enum is not `#[non_exhaustive]`. A program that writes requests must decide what to do with each kind, so it
 /// should fail to compile when a kind is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum DisclosureKind {
     /// The model gets three tools that never change: search, describe and call. Deferred tools are only listed.
@@ -114,6 +144,7 @@ pub enum DisclosureKind {
 /// schema without them. It always allows additional properties, because capable models often guess the arguments
 /// correctly, and valid arguments are accepted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Stub {
@@ -141,6 +172,7 @@ impl Stub {
 
 /// How strongly the model is told to search.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Guidance {

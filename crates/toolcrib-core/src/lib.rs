@@ -77,6 +77,8 @@ pub use scope::Scope;
 pub use search::SearchRequest;
 pub use settings::{SearchInput, SearchSettings, SearchedTools, Settings};
 pub use settings_toml::SettingsReader;
+#[cfg(feature = "schema")]
+pub use settings_toml::settings_schema;
 pub use signature::signature;
 pub use spelling::nearest_names;
 pub use tokens::{FourCharsPerToken, TokenCounter};

@@ -27,6 +27,7 @@ pub const DEFAULT_TOKENS: usize = 4_000;
 
 /// How and where the listing is written, and its maximum size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct ListingSettings {
@@ -37,6 +38,12 @@ pub struct ListingSettings {
     pub placement: ListingPlacement,
     /// Maximum size of the listing in tokens. If it is not set, the proxy computes a maximum from the size of the
     /// tools. Elsewhere, the maximum is then [`DEFAULT_TOKENS`], or less if the context window is small.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(
+            description = "Maximum size of the listing in tokens. Default: computed by the proxy from the size of the tools, elsewhere 4,000, or less if the context window is small."
+        )
+    )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<usize>,
     /// Maximum size of the listing as a percentage of the context window. It applies if `tokens` is not set and the
@@ -63,6 +70,7 @@ impl Default for ListingSettings {
 
 /// Where the listing is placed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ListingPlacement {
@@ -79,6 +87,7 @@ pub enum ListingPlacement {
 
 /// How detailed the listing is. The variants are ordered from the most to the least detailed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ListingForm {

@@ -147,6 +147,7 @@ impl Settings {
 
 /// The settings of searches and their replies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent key in the file")]
 #[non_exhaustive]
@@ -186,6 +187,7 @@ pub struct SearchSettings {
 
 /// The parameters that the search tool declares. The tool always accepts all parameters, even if they are not declared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SearchInput {
@@ -202,6 +204,7 @@ pub enum SearchInput {
 
 /// Which tools are searched.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum SearchedTools {

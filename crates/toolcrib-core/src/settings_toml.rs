@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 use toml::de::DeTable;
+use toolcrib_text::did_you_mean;
 
 use crate::disclosure::{DisclosureKind, DisclosureSetting, Guidance, Stub};
 use crate::error::Error;
@@ -105,37 +106,73 @@ impl<'a> SettingsReader<'a> {
 
 /// The settings as they are written in a file.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 struct SettingsFile {
+    /// The preset that the other settings are based on.
     #[serde(skip_serializing_if = "Option::is_none")]
     preset: Option<Preset>,
+    /// The model's context window in tokens. Default: looked up by the model's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<usize>,
+    /// Context windows in tokens, by patterns of model names.
     context_windows: BTreeMap<String, usize>,
+    /// How deferred tools are shown to the model, and how it calls them.
     disclosure: DisclosureSetting,
+    /// How deferred tools are shown if `disclosure` needs a provider's API and the provider does not support it.
     #[serde(skip_serializing_if = "Option::is_none")]
     fallback: Option<DisclosureKind>,
+    /// Whether the bridge has `tool_read` and `tool_write` in place of `tool_call`, so that a client can allow one of
+    /// them and ask its user about the other.
     split_calls: bool,
+    /// Whether a tool that was found is shown in full from the next turn on. If not, its schema is only in the reply.
+    /// This applies only to the disclosures `reveal` and `append`.
     reveals: bool,
+    /// Maximum number of loaded tools that are shown in full at a time. 0 means as many as a conversation remembers.
     max_revealed: usize,
+    /// Maximum total size, in bytes, of the definitions of loaded tools that are shown in full. 0 means no maximum.
     max_revealed_bytes: usize,
+    /// The kind of schema that is shown in place of a deferred tool's real schema.
     stub: Stub,
+    /// The text that is shown in place of a deferred tool's description.
     mark: String,
+    /// How strongly the model is told to search.
     guidance: Guidance,
+    /// When a conversation begins to defer tools.
     activation: Activation,
+    /// Which tools are never or always deferred.
     defer: RulesSection,
+    /// How deferred tools are listed.
     listing: ListingSettings,
+    /// How tools are ranked.
     rank: RankSettings,
+    /// The settings of searches and their replies.
     search: SearchSettings,
+    /// Limits on untrusted input.
     limits: Limits,
 }
 
+/// Returns the schema of a file with only the engine's settings. Types that it refers to are added to the generator.
+#[cfg(feature = "schema")]
+pub fn settings_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    <SettingsFile as schemars::JsonSchema>::json_schema(generator)
+}
+
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(description = "Which tools are never or always deferred.")
+)]
 #[serde(deny_unknown_fields, default)]
 struct RulesSection {
+    /// Whether the proxy shows a short list of frequently used tools in full.
     hot: bool,
+    /// Patterns for the tools that are never deferred.
     never: Vec<String>,
+    /// Patterns for the tools that are always deferred.
     always: Vec<String>,
+    /// When the tools of a server are deferred, by patterns of server names.
     servers: BTreeMap<String, DeferPolicy>,
 }
 
@@ -257,13 +294,19 @@ fn unreadable(text: &str, error: &toml::de::Error, more_keys: &[&str]) -> Error 
     for key in more_keys {
         let _ = write!(problem, ", `{key}`");
     }
+    let suggestion = did_you_mean(&problem).map(str::to_owned);
     if let Some(span) = error.span() {
         let before = text.get(..span.start).unwrap_or(text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         let _ = write!(problem, " at line {line}, column {column}");
     }
-    Error::Settings { problem, hint: "the keys and their defaults are in docs/settings.md".into() }
+    let hint = "`toolcrib docs settings` lists the keys and their defaults";
+    let hint = match suggestion {
+        Some(key) => format!("did you mean `{key}`? {hint}"),
+        None => hint.to_owned(),
+    };
+    Error::Settings { problem, hint }
 }
 
 /// Writes the values of `over` into `under`. Nested tables are merged.

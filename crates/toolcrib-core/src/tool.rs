@@ -19,6 +19,7 @@ const EMPTY_SCHEMA: &str = r#"{"type":"object","properties":{}}"#;
 
 /// When a tool is deferred. The tool's owner or a rule decides.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum DeferPolicy {
     /// The tool is never deferred, so its full schema is always shown.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// An API that clients and upstreams use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Api {
     /// OpenAI Chat Completions, and the many servers that are compatible with it.

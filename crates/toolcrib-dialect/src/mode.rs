@@ -169,6 +169,18 @@ impl<'de> Deserialize<'de> for RequestedMode {
     }
 }
 
+/// The schema of what [`RequestedMode::deserialize`] accepts.
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for RequestedMode {
+    fn schema_name() -> Cow<'static, str> {
+        "Mode".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "enum": Self::NAMES })
+    }
+}
+
 /// Why a mode was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

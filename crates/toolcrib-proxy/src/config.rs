@@ -5,12 +5,14 @@ use toolcrib_dialect::Api;
 use toolcrib_dialect::ResponseLimits;
 use toolcrib_dialect::capability::CapabilityOverrides;
 use toolcrib_dialect::mode::RequestedMode;
+use toolcrib_server::config::duration;
 use toolcrib_server::{ConfigError, ConfigFile};
 
 use crate::Secret;
 
 /// The proxy's settings.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default, expecting = "a map")]
 pub struct ProxyConfig {
     /// The upstream for Chat Completions and Responses.
@@ -24,6 +26,8 @@ pub struct ProxyConfig {
     /// Maximum number of hidden rounds in one turn.
     pub rounds: usize,
     /// Time after which a turn gets no more hidden rounds, in seconds.
+    #[serde(deserialize_with = "duration::whole_seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "duration::Seconds"))]
     pub deadline: u64,
     /// Maximum size of a request that is read, in bytes. A larger one is forwarded unchanged, or rejected if it must be
     /// checked.
@@ -76,7 +80,7 @@ impl ProxyConfig {
 
     /// Reads the section.
     pub fn read(file: &ConfigFile<'_>) -> Result<Self, ConfigError> {
-        file.section(Self::SECTION, "docs/proxy.md")
+        file.section(Self::SECTION, "proxy")
     }
 
     /// Returns the keys whose values differ from those of another config, except callers and paths.
@@ -122,6 +126,7 @@ impl ProxyConfig {
 
 /// Where state is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct StateConfig {
     /// The URL of a Redis that replicas share. If not set, state is stored in memory.
@@ -129,8 +134,12 @@ pub struct StateConfig {
     /// Maximum size of the state in memory, in bytes.
     pub bytes: usize,
     /// Time after which unused state expires, in hours.
+    #[serde(deserialize_with = "duration::whole_hours")]
+    #[cfg_attr(feature = "schema", schemars(with = "duration::Seconds"))]
     pub hours: u64,
     /// Maximum time that a request waits for Redis before it continues without state, in milliseconds.
+    #[serde(deserialize_with = "duration::whole_milliseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "duration::Seconds"))]
     pub timeout_ms: u64,
 }
 
@@ -142,6 +151,7 @@ impl Default for StateConfig {
 
 /// A route: the upstream for certain models.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RouteConfig {
     /// Names or patterns of models: `qwen*`.
@@ -177,6 +187,7 @@ pub struct RouteConfig {
 
 /// A caller with a Toolcrib key.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CallerConfig {
     /// The caller's name in logs and statistics.
@@ -199,6 +210,7 @@ pub struct CallerConfig {
 
 /// A credential for each provider. Each is sent only to its own provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ProviderKeys {
     /// For the upstream of Chat Completions and Responses.
@@ -207,4 +219,53 @@ pub struct ProviderKeys {
     pub anthropic: Option<Secret>,
     /// For the upstream of `generateContent`.
     pub gemini: Option<Secret>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<ProxyConfig, ConfigError> {
+        ProxyConfig::read(&ConfigFile::parse(text).unwrap())
+    }
+
+    #[test]
+    fn every_duration_may_have_units_or_be_a_number_in_the_unit_of_its_key() {
+        for text in [
+            "proxy = { deadline = '1m30s', state = { hours = '36h', timeout_ms = '1s500ms' } }",
+            "proxy = { deadline = 90, state = { hours = 36, timeout_ms = 1500 } }",
+        ] {
+            let config = read(text).unwrap();
+            assert_eq!(config.deadline, 90);
+            assert_eq!((config.state.hours, config.state.timeout_ms), (36, 1_500));
+        }
+        for (text, unit) in [
+            ("proxy.deadline = '90'", "seconds"),
+            ("proxy.state.hours = '90m'", "hours"),
+            ("proxy.state.timeout_ms = '1.5ms'", "milliseconds"),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.contains(&format!("a whole number of {unit}, or a duration")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_misspelled_key_gets_a_suggestion_in_every_table() {
+        for (text, expected) in [
+            ("[proxy]\nopnai = 'x'", "openai"),
+            ("[proxy.state]\nhour = 1", "hours"),
+            ("[[proxy.routes]]\nmodel = 'x'\nurls = 'x'", "url"),
+            ("[[proxy.callers]]\nnmae = 'x'", "name"),
+            (
+                "[[proxy.callers]]\nname = 'x'\nkey = 'x'\nupstream_keys = { gemnii = 'x' }",
+                "gemini",
+            ),
+        ] {
+            let error = read(text).unwrap_err();
+            let hint = format!(
+                "did you mean `{expected}`? `toolcrib docs proxy` lists the keys and their defaults"
+            );
+            assert_eq!(error.hint, hint, "{text}: {error}");
+        }
+    }
 }

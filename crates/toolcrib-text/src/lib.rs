@@ -1,4 +1,5 @@
-//! Functions for text from untrusted sources: JSON that keeps its spelling, hidden characters, and excerpts.
+//! Functions for text from untrusted sources: JSON that keeps its spelling, hidden characters, excerpts, and
+//! suggestions for misspelled keys.
 //!
 //! The crates of Toolcrib share these functions. They are not part of the library's API, so they are not in
 //! `toolcrib-core`.
@@ -8,7 +9,9 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod clean;
+mod did_you_mean;
 mod excerpt;
 pub mod json;
 
+pub use did_you_mean::did_you_mean;
 pub use excerpt::{first_sentence, first_sentence_of, shorten};

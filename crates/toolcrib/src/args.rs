@@ -2,7 +2,7 @@
 
 mod reference;
 
-pub(crate) use reference::{CompletionsArgs, ManArgs};
+pub(crate) use reference::{CompletionsArgs, DocsArgs, ManArgs};
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,6 +12,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
 use toolcrib_core::Preset;
 use toolcrib_mcp::config::ClientKind;
 use toolcrib_proxy::RequestedMode;
+use toolcrib_server::config::parse_listen_address;
 
 /// Tool search for any agent: an MCP gateway, an LLM proxy, and commands to see what your tools cost
 #[derive(Debug, Parser)]
@@ -66,6 +67,8 @@ pub(crate) enum Command {
     Call(CallArgs),
     /// Measure ranking quality on folders of queries with known answers
     Eval(EvalArgs),
+    /// Print the documentation of a topic, or the list of topics
+    Docs(DocsArgs),
     /// Print a script that completes the commands and options in a shell
     Completions(CompletionsArgs),
     /// Print the man page of a command, or write all man pages
@@ -87,6 +90,7 @@ impl Command {
             Self::Ps(args) => args.json,
             Self::Stop(args) => args.json,
             Self::Restart(args) => args.json,
+            Self::Docs(args) => args.json,
             Self::Mcp(_)
             | Self::Serve(_)
             | Self::Login(_)
@@ -267,8 +271,8 @@ fn at_least_one(text: &str) -> Result<usize, String> {
         .ok_or_else(|| "not a number of at least 1".into())
 }
 
-fn socket(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "not an address with a port, such as 127.0.0.1:4180".into())
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    parse_listen_address(text).map_err(|error| format!("{}\nhint: {}", error.problem, error.hint))
 }
 
 fn number(text: &str) -> Result<usize, String> {
@@ -345,9 +349,10 @@ pub(crate) struct ServeArgs {
     /// The config, as for `mcp`
     #[arg(long, value_name = "F")]
     pub(crate) config: Option<PathBuf>,
-    /// The address to listen on. Default: `http.listen` in the config, else 127.0.0.1:4180. On any address that is not
-    /// loopback, clients must send a token
-    #[arg(long, value_name = "ADDR", value_parser = socket)]
+    /// The address to listen on. Default: `http.listen` in the config, else 127.0.0.1:4180. `:4180` and
+    /// `localhost:4180` mean 127.0.0.1:4180, which only this machine can reach. On any address that is not loopback,
+    /// clients must send a token
+    #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     pub(crate) listen: Option<SocketAddr>,
     /// The upstream for Chat Completions and Responses. Default: `proxy.openai`, else `https://api.openai.com`
     #[arg(long, value_name = "URL")]

@@ -5,6 +5,7 @@
 mod args;
 mod commands;
 mod config;
+mod documentation;
 mod load;
 mod output;
 mod progress;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Command::Call(args) => commands::call::run(&args, &mut output),
         Command::Eval(args) => commands::eval::run(&args, &mut output),
         Command::Completions(args) => commands::completions::run(&args, &mut output),
+        Command::Docs(args) => commands::docs::run(&args, &mut output),
         Command::Man(args) => commands::man::run(&args, &mut output),
         Command::Mcp(args) => commands::gateway::mcp::run(&args, &mut output),
         Command::Serve(args) => commands::gateway::serve::run(&args, &mut output),

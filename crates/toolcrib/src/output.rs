@@ -153,7 +153,9 @@ pub(crate) fn report_usage_error(error: &clap::Error) -> ExitCode {
     let problem =
         if listed.is_empty() { problem } else { format!("{problem} {}", listed.join(" ")) };
     let tip = lines.find_map(|line| {
-        line.strip_prefix("tip: ").or_else(|| line.strip_prefix('[')?.strip_suffix(']'))
+        // `hint: ` comes from our own parsers of values.
+        let tip = line.strip_prefix("tip: ").or_else(|| line.strip_prefix("hint: "));
+        tip.or_else(|| line.strip_prefix('[')?.strip_suffix(']'))
     });
     let tip = tip.map(str::to_owned);
     let hint = match (error.kind(), tip) {

@@ -41,8 +41,25 @@ impl<'de> Deserialize<'de> for ActivationMode {
     }
 }
 
+/// The schema of what [`ActivationMode::deserialize`] accepts.
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for ActivationMode {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ActivationMode".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "enum": ["auto", "on", "off", true, false] })
+    }
+}
+
 /// The settings that decide when a conversation defers tools.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent key in the file")]
 #[non_exhaustive]

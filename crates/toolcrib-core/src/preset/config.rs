@@ -35,7 +35,8 @@ impl Preset {
             Self::Default | Self::Words => {
                 return Err(Error::Settings {
                     problem: format!("the preset `{self}` has no configuration of its own"),
-                    hint: "write the settings as TOML: docs/settings.md".into(),
+                    hint: "write the settings as TOML; `toolcrib docs settings` lists the keys"
+                        .into(),
                 });
             }
             Self::Everruns => everruns::read(&mut config),

@@ -64,6 +64,7 @@ use overlap::Overlap;
 
 /// The settings of the ranking.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct RankSettings {
@@ -74,6 +75,12 @@ pub struct RankSettings {
     pub cap: usize,
     /// A folder with a vector table to use instead of the built-in one. This crate does no I/O, so the program that
     /// reads the configuration must load the folder and set [`Settings::vector_table`](crate::Settings::vector_table).
+    #[cfg_attr(
+        feature = "schema",
+        schemars(
+            description = "A folder with a vector table to use instead of the built-in one. A relative path is resolved against the folder of this file."
+        )
+    )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embedding_model: Option<PathBuf>,
     /// The settings of the plain BM25 ranker.
@@ -89,6 +96,7 @@ impl RankSettings {
 
 /// The settings of the plain BM25 ranker.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Bm25Settings {
@@ -110,6 +118,7 @@ impl Default for Bm25Settings {
 
 /// Which ranker is used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum RankerKind {

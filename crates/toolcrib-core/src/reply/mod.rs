@@ -20,6 +20,7 @@ use crate::tool::ToolAnnotations;
 
 /// The format of a reply's text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ReplyFormat {

@@ -32,6 +32,7 @@ use crate::api::Api;
 
 /// The hosted searches that an upstream supports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum HostedSupport {
     /// The upstream has no hosted search.
@@ -118,17 +119,34 @@ impl fmt::Display for CapabilityReason {
 
 /// Capabilities that the configuration sets for a route. A field that is not set is determined by the built-in rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct CapabilityOverrides {
     /// The model that runs behind a deployment, for hosts where requests name a deployment instead of a model.
     pub model: Option<String>,
     /// See [`Capability::hosted`].
+    #[cfg_attr(
+        feature = "schema",
+        schemars(description = "The provider's own tool search that the upstream supports.")
+    )]
     pub hosted: Option<HostedSupport>,
     /// See [`Capability::references`].
+    #[cfg_attr(
+        feature = "schema",
+        schemars(description = "Whether the upstream supports tool references.")
+    )]
     pub references: Option<bool>,
     /// See [`Capability::client_search`].
+    #[cfg_attr(
+        feature = "schema",
+        schemars(description = "Whether the upstream supports tool search that the client runs.")
+    )]
     pub client_search: Option<bool>,
     /// See [`Capability::additional_tools`].
+    #[cfg_attr(
+        feature = "schema",
+        schemars(description = "Whether the upstream accepts additional tools in the input.")
+    )]
     pub additional_tools: Option<bool>,
 }
 

@@ -32,6 +32,22 @@ impl<'de> Deserialize<'de> for DeferToClients {
     }
 }
 
+/// The schema of what [`DeferToClients::deserialize`] accepts.
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for DeferToClients {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "DeferToClients".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "enum": ["auto", true, false] })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::DeferToClients;

@@ -26,6 +26,8 @@ pub use server_toml::server_toml;
 pub use share_policy::{ProcessSharing, SharePolicy, ShareSetting, UnattributedQuestions};
 pub use tool_override::{ToolDefault, ToolOverride};
 pub use toolcrib_toml::SECTIONS;
+#[cfg(feature = "schema")]
+pub use toolcrib_toml::server_schema;
 
 pub use toolcrib_server::ConfigError;
 
@@ -34,6 +36,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use toolcrib_core::Settings;
+use toolcrib_server::config::duration;
 
 /// The configuration of a gateway.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -51,6 +54,7 @@ pub struct GatewayConfig {
 /// A subset of the servers and tools. A client chooses a profile with `--profile` or at `/mcp/NAME`. The config can
 /// name a profile for clients that do not choose one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Profile {
     /// Patterns for the servers in the profile. If empty, the profile includes all servers.
@@ -64,6 +68,7 @@ pub struct Profile {
 
 /// Settings of the gateway that apply to all servers.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct GatewaySettings {
     /// Maximum length of our own tools' descriptions, in characters. The default is 2,000, because some clients
@@ -78,8 +83,12 @@ pub struct GatewaySettings {
     /// Which clients that have their own tool search get the full tool list.
     pub defer_to_clients: DeferToClients,
     /// Seconds that a search without a strong hit waits for servers that are still connecting.
+    #[serde(deserialize_with = "duration::seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "duration::Seconds"))]
     pub wait: f64,
     /// Seconds that a client's first list of tools waits for servers whose lists are not known yet.
+    #[serde(deserialize_with = "duration::seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "duration::Seconds"))]
     pub first_list_wait: f64,
     /// Whether hidden characters are removed from the results of calls and from the contents of resources.
     pub clean_results: bool,
@@ -88,11 +97,15 @@ pub struct GatewaySettings {
     /// The profile of clients that do not choose one.
     pub profile: Option<String>,
     /// Seconds that `toolcrib mcp` waits for the background gateway. After that, it runs a gateway of its own.
+    #[serde(deserialize_with = "duration::seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "duration::Seconds"))]
     pub background_wait: f64,
     /// How long the background gateway keeps running without clients.
     pub background_idle: IdleTimeout,
     /// While a request is open, `toolcrib mcp` checks in this interval whether the background gateway still responds, and
     /// waits at most this long for its response. In seconds.
+    #[serde(deserialize_with = "duration::seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "duration::Seconds"))]
     pub background_check: f64,
     /// Limits on what servers and clients send.
     pub limits: GatewayLimits,
@@ -120,6 +133,7 @@ impl Default for GatewaySettings {
 
 /// What happens to a call of a tool that runs only as a task, if the client does not support tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum UnsupportedTasks {
     /// The gateway waits for the task and answers the call with its result.
@@ -130,6 +144,7 @@ pub enum UnsupportedTasks {
 
 /// Limits on what servers and clients send.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct GatewayLimits {
     /// Maximum size of one message from a server (a line, an event, a body), in bytes.
@@ -148,6 +163,8 @@ pub struct GatewayLimits {
     /// Maximum number of concurrent sessions from one remote address. Loopback addresses are not limited.
     pub sessions_per_client: usize,
     /// Seconds after which an idle session ends.
+    #[serde(deserialize_with = "duration::whole_seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "duration::Seconds"))]
     pub session_idle: u64,
     /// Maximum number of concurrent calls to one server.
     pub server_calls: usize,
@@ -159,6 +176,8 @@ pub struct GatewayLimits {
     /// Maximum memory of all messages from one server that wait for a client, in bytes.
     pub server_bytes: usize,
     /// Seconds after which a server that does not read the answers to its requests is disconnected.
+    #[serde(deserialize_with = "duration::whole_seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "duration::Seconds"))]
     pub server_stall: u64,
     /// Maximum number of concurrent calls to all servers together.
     pub calls: usize,

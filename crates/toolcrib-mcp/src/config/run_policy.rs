@@ -6,7 +6,8 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde::de::Error as _;
+use serde::de::{Deserializer, Error, Unexpected, Visitor};
+use toolcrib_server::config::duration::parse_duration;
 
 use super::stateful_servers::{self, stateful_word};
 use super::{Server, Transport, seconds};
@@ -17,6 +18,7 @@ const DEFAULT_IDLE: Duration = Duration::from_mins(15);
 
 /// When a server is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum StartPolicy {
     /// When a request needs it. A server whose lists are unknown is started at once, to learn them.
@@ -94,43 +96,52 @@ impl Server {
     }
 }
 
-impl IdleTimeout {
-    /// Parses `never`, or a number with the unit `s`, `m` or `h`.
-    fn parse(text: &str) -> Option<Self> {
-        if text == "never" {
-            return Some(Self::Never);
-        }
-        let unit = text.chars().last()?;
-        let factor = match unit {
-            's' => 1.0,
-            'm' => 60.0,
-            'h' => 3_600.0,
-            _ => return None,
-        };
-        let number: f64 = text[..text.len() - unit.len_utf8()].trim_end().parse().ok()?;
-        Some(Self::After(number * factor))
+impl<'de> Deserialize<'de> for IdleTimeout {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(IdleVisitor)
     }
 }
 
-impl<'de> Deserialize<'de> for IdleTimeout {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(
-            untagged,
-            expecting = "expected a duration such as \"15m\", \"90s\" or \"2h\", or \"never\""
-        )]
-        enum Written {
-            Seconds(f64),
-            Text(String),
+/// The schema of a duration or `never`.
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for IdleTimeout {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "IdleTimeout".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let duration = generator.subschema_for::<toolcrib_server::config::duration::Seconds>();
+        schemars::json_schema!({ "anyOf": [duration, { "const": "never" }] })
+    }
+}
+
+struct IdleVisitor;
+
+impl Visitor<'_> for IdleVisitor {
+    type Value = IdleTimeout;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "a number of seconds, a duration such as \"15m\", \"90s\" or \"1h30m\", or \"never\"",
+        )
+    }
+
+    fn visit_i64<E: Error>(self, seconds: i64) -> Result<IdleTimeout, E> {
+        Ok(IdleTimeout::After(seconds as f64))
+    }
+
+    fn visit_f64<E: Error>(self, seconds: f64) -> Result<IdleTimeout, E> {
+        Ok(IdleTimeout::After(seconds))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<IdleTimeout, E> {
+        if text == "never" {
+            return Ok(IdleTimeout::Never);
         }
-        match Written::deserialize(deserializer)? {
-            Written::Seconds(number) => Ok(Self::After(number)),
-            Written::Text(text) => Self::parse(&text).ok_or_else(|| {
-                D::Error::custom(
-                    "expected a duration such as \"15m\", \"90s\" or \"2h\", or \"never\"",
-                )
-            }),
-        }
+        let seconds = parse_duration(text);
+        seconds
+            .map(IdleTimeout::After)
+            .ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
     }
 }
 
@@ -156,6 +167,7 @@ mod tests {
             ("command = 'files'", run(Lazy, Some(900), "default")),
             ("command = 'files'\nidle = '90s'", run(Lazy, Some(90), configured)),
             ("command = 'files'\nidle = '2h'", run(Lazy, Some(7_200), configured)),
+            ("command = 'files'\nidle = '1m30s'", run(Lazy, Some(90), configured)),
             ("command = 'files'\nidle = 30", run(Lazy, Some(30), configured)),
             ("command = 'files'\nidle = 'never'", run(Lazy, None, configured)),
             ("command = 'files'\nstart = 'eager'", run(Eager, None, "configured with `start`")),

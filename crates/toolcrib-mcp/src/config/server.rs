@@ -77,6 +77,7 @@ pub enum Transport {
 
 /// Which HTTP transport a server uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum HttpVariant {
     /// Streamable HTTP is tried first, then HTTP+SSE if the server rejects the handshake as such a server does.
     #[default]
@@ -125,6 +126,7 @@ impl fmt::Debug for Transport {
 
 /// OAuth settings of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct OAuth {
     /// The id of an OAuth client that was registered manually.

@@ -12,6 +12,7 @@ use super::stateful_servers::{self, stateful_word};
 
 /// The setting `share`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ShareSetting {
     /// All clients for which the resolved config of the server is the same.

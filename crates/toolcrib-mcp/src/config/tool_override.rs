@@ -149,12 +149,23 @@ fn mask_strings(value: &mut Value) {
 
 /// A tool as it is written in the file, before it is checked.
 #[derive(Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(
+    feature = "schema",
+    schemars(rename = "ToolOverride", description = "What the config changes about one tool.")
+)]
 pub(super) struct RawToolOverride {
+    /// Replaces the tool's own part of the name that clients see.
     name: Option<String>,
+    /// Replaces the description.
     description: Option<String>,
+    /// Parameters that clients do not see and may not pass.
     hide_parameters: Vec<String>,
+    /// Values that are added to the arguments of a call if the client did not pass them.
+    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, Value>"))]
     defaults: BTreeMap<Spanned<String>, toml::Value>,
+    /// Whether the tool only reads. Default: the server's annotations decide, unless they are not trusted.
     read_only: Option<bool>,
 }
 

@@ -34,7 +34,7 @@ impl StdioError {
         match self {
             Self::Profile(_) => "add a table `[profiles.NAME]` to the config",
             Self::Handshake(_) => {
-                "`toolcrib mcp` is meant to be started by an MCP client; the README shows how"
+                "`toolcrib mcp` is meant to be started by an MCP client; `toolcrib docs clients` shows how"
             }
             Self::Io(_) => "see the log",
         }

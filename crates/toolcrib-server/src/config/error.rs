@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use toolcrib_text::did_you_mean;
+
 /// Why a config cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
@@ -26,7 +28,12 @@ impl ConfigError {
 
     /// Converts an error of the TOML parser. Removes the values that its message quotes and the excerpt of the line,
     /// because they may contain secrets.
-    pub fn from_toml(text: &str, error: &toml::de::Error, hint: impl Into<String>) -> Self {
+    /// If a key is misspelled, the hint also suggests the most similar one.
+    pub fn from_toml(text: &str, error: &toml::de::Error, hint: &str) -> Self {
+        let hint = match did_you_mean(error.message()) {
+            Some(key) => format!("did you mean `{key}`? {hint}"),
+            None => hint.to_owned(),
+        };
         let converted = Self::new(without_values(error.message()), hint);
         match error.span() {
             Some(span) => converted.at_byte(text, span.start),

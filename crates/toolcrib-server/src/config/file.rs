@@ -14,8 +14,8 @@ use super::{ConfigError, InvalidSetting};
 /// Claude Code. They contain its history of projects and have a few hundred kilobytes.
 pub const MAX_CONFIG_BYTES: usize = 4 << 20;
 
-/// The page that documents the config file.
-pub(super) const DOCS: &str = "docs/gateway-config.md";
+/// The topic of `toolcrib docs` that describes the config file.
+pub(super) const DOCS: &str = "gateway-config";
 
 /// A parsed config file.
 pub struct ConfigFile<'t> {
@@ -40,7 +40,7 @@ impl<'t> ConfigFile<'t> {
             ));
         }
         let root = DeTable::parse(text)
-            .map_err(|error| ConfigError::from_toml(text, &error, keys_are_in(DOCS)))?;
+            .map_err(|error| ConfigError::from_toml(text, &error, &keys_are_in(DOCS)))?;
         Ok(Self { text, root: root.into_inner() })
     }
 
@@ -49,15 +49,15 @@ impl<'t> ConfigFile<'t> {
         self.text
     }
 
-    /// Reads the section `name`, or returns the default if the file has no such section. `docs` is the page that
-    /// documents the keys of the section.
+    /// Reads the section `name`, or returns the default if the file has no such section. `docs` is the
+    /// topic of `toolcrib docs` that describes the keys of the section.
     pub fn section<T>(&self, name: &str, docs: &str) -> Result<T, ConfigError>
     where
         T: DeserializeOwned + Default,
     {
         let Some(value) = self.root.get(name) else { return Ok(T::default()) };
         T::deserialize(ValueDeserializer::from(value.clone()))
-            .map_err(|error| ConfigError::from_toml(self.text, &error, keys_are_in(docs)))
+            .map_err(|error| ConfigError::from_toml(self.text, &error, &keys_are_in(docs)))
     }
 
     /// Converts an invalid setting to an error with the position of its key, or of the enclosing table if the key is
@@ -85,5 +85,5 @@ impl<'t> ConfigFile<'t> {
 }
 
 fn keys_are_in(docs: &str) -> String {
-    format!("the keys and their defaults are in {docs}")
+    format!("`toolcrib docs {docs}` lists the keys and their defaults")
 }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+use super::duration::whole_seconds;
 use super::file::DOCS;
+use super::listen_address::listen_address;
 use super::{ConfigError, ConfigFile, InvalidSetting};
 use crate::Secret;
 
@@ -14,9 +16,12 @@ const MAX_TIMEOUT: u64 = 86_400;
 
 /// The `[http]` section.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct HttpSettings {
-    /// The address to listen on.
+    /// The address to listen on. A port without a host, such as `:4180`, means 127.0.0.1.
+    #[cfg_attr(feature = "schema", schemars(schema_with = "super::listen_address::schema"))]
+    #[serde(deserialize_with = "listen_address")]
     pub listen: SocketAddr,
     /// The token that clients must send. If it is not set, no token is required on a loopback address, and one is
     /// generated for any other address.
@@ -33,10 +38,16 @@ pub struct HttpSettings {
     /// `connections`.
     pub connections_per_address: Option<usize>,
     /// Maximum time to receive the head of a request, in seconds.
+    #[serde(deserialize_with = "whole_seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "super::duration::Seconds"))]
     pub header_timeout: u64,
     /// Maximum idle time between two requests on a connection, in seconds.
+    #[serde(deserialize_with = "whole_seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "super::duration::Seconds"))]
     pub idle_timeout: u64,
     /// Maximum time without receiving any byte of a request body, in seconds.
+    #[serde(deserialize_with = "whole_seconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "super::duration::Seconds"))]
     pub body_timeout: u64,
     /// Maximum total size of all request bodies in memory, in bytes.
     pub body_bytes: usize,
@@ -46,6 +57,7 @@ pub struct HttpSettings {
 
 /// The files with a listener's certificate and private key.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TlsFiles {
     /// PEM file with the certificate, followed by the certificates of intermediate authorities.

@@ -12,8 +12,9 @@ struct Window {
 
 fn window(text: &str) -> Result<Window, String> {
     let file = ConfigFile::parse(text).map_err(|error| error.to_string())?;
-    file.section("window", "docs/window.md").map_err(|error| {
-        assert_eq!(error.hint, "the keys and their defaults are in docs/window.md");
+    file.section("window", "window").map_err(|error| {
+        let hint = "`toolcrib docs window` lists the keys and their defaults";
+        assert!(error.hint.ends_with(hint), "{}", error.hint);
         error.to_string()
     })
 }
@@ -54,7 +55,10 @@ fn errors_have_the_position_in_the_file() {
 #[test]
 fn invalid_http_settings_are_errors() {
     for (text, expected) in [
-        ("[http]\n\nlisten = 'here'", "invalid socket address syntax at line 3, column 10"),
+        (
+            "[http]\n\nlisten = 'here'",
+            "not an address with a port: write it as in 127.0.0.1:4180 at line 3, column 10",
+        ),
         ("[http]\ntoken = ' '", "`http.token` is empty at line 2, column 1"),
         ("[http]\nconnections = 0", "`http.connections` is 0 at line 2, column 1"),
         (
@@ -88,4 +92,56 @@ fn invalid_http_settings_are_errors() {
 fn debug_output_does_not_contain_the_text() {
     let text = "[http]\ntoken = 's3cret'";
     assert!(!format!("{:?}", ConfigFile::parse(text).unwrap()).contains("s3cret"));
+}
+
+#[test]
+fn a_misspelled_key_gets_a_suggestion_in_every_table() {
+    for (text, expected) in [
+        ("[http]\nlistn = ':80'", "did you mean `listen`? "),
+        ("[http]\ntls = { certficate = '/c' }", "did you mean `certificate`? "),
+        ("[http]\nweather = 1", ""),
+    ] {
+        let file = ConfigFile::parse(text).unwrap();
+        let error = HttpSettings::read(&file).unwrap_err();
+        let hint = "`toolcrib docs gateway-config` lists the keys and their defaults";
+        assert_eq!(error.hint, format!("{expected}{hint}"), "{text}");
+    }
+}
+
+#[test]
+fn durations_have_units_or_are_numbers_of_seconds() {
+    let read = |value: &str| {
+        let text = format!("[http]\nidle_timeout = {value}");
+        HttpSettings::read(&ConfigFile::parse(&text).unwrap()).map(|http| http.idle_timeout)
+    };
+    for (value, expected) in
+        [("90", 90), ("90.0", 90), ("'1m30s'", 90), ("'2h'", 7_200), ("'60000ms'", 60)]
+    {
+        assert_eq!(read(value).unwrap(), expected, "{value}");
+    }
+    for value in ["1.5", "'1500ms'", "-1", "'s3cret'", "''", "true", "'2d'", "inf", "nan"] {
+        let error = read(value).unwrap_err().to_string();
+        let expected = "expected a whole number of seconds, or a duration such as \"30s\", \"15m\" or \"1h30m\"";
+        assert!(error.contains(expected), "{value}: {error}");
+        assert!(error.ends_with("at line 2, column 16") && !error.contains("s3cret"), "{error}");
+    }
+}
+
+#[test]
+fn the_address_may_leave_out_the_host_or_be_only_a_port() {
+    for (value, expected) in [
+        ("'0.0.0.0:4180'", "0.0.0.0:4180"),
+        ("'localhost:4180'", "127.0.0.1:4180"),
+        ("':4180'", "127.0.0.1:4180"),
+        ("4180", "127.0.0.1:4180"),
+    ] {
+        let text = format!("http.listen = {value}");
+        let http = HttpSettings::read(&ConfigFile::parse(&text).unwrap()).unwrap();
+        assert_eq!(http.listen.to_string(), expected);
+    }
+    for value in ["'example.com:4180'", "65536", "-1", "true"] {
+        let text = format!("http.listen = {value}");
+        let error = HttpSettings::read(&ConfigFile::parse(&text).unwrap()).unwrap_err();
+        assert!(error.to_string().ends_with("at line 1, column 15"), "{error}");
+    }
 }

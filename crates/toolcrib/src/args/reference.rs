@@ -13,6 +13,16 @@ pub(crate) struct CompletionsArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct DocsArgs {
+    /// The page to print, such as `settings` or `presets/hermes`. Default: the list of all topics
+    #[arg(value_name = "TOPIC")]
+    pub(crate) topic: Option<String>,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct ManArgs {
     /// The command whose page is printed. Default: the page of `toolcrib`
     #[arg(value_name = "COMMAND", conflicts_with = "out")]

@@ -3,6 +3,7 @@
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod demo;
+pub(crate) mod docs;
 pub(crate) mod eval;
 pub(crate) mod explain;
 pub(crate) mod gateway;

@@ -2,6 +2,9 @@
 //! the measured tables.
 
 mod quoted_messages;
+mod topics;
+
+pub(crate) use quoted_messages::plain_literals;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +13,7 @@ use std::process::Command;
 
 use crate::{own_path, run_in, toolcrib};
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
@@ -19,7 +22,7 @@ fn read(page: &str) -> String {
 }
 
 /// Returns all Markdown pages of the repository.
-fn pages() -> Vec<PathBuf> {
+pub(crate) fn pages() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root()];
     while let Some(folder) = folders.pop() {

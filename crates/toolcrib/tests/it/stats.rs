@@ -63,14 +63,16 @@ fn settings_are_applied_and_a_typo_is_an_error_that_names_its_place() {
             .out
             .contains("would not be deferred (bridge): tool search is off")
     );
-    let bad = file("bad.toml", "[activation]\ntreshold = 3\n");
+    let bad = file("bad.toml", "[activation]\ntool = 3\n");
     let run = toolcrib(&["stats", "--json", "--config", &bad]);
     assert_eq!(run.code, 2);
     assert!(
-        run.err.contains("line 2, column 1") && run.err.contains("unknown field `treshold`"),
+        run.err.contains("line 2, column 1") && run.err.contains("unknown field `tool`"),
         "{}",
         run.err
     );
-    assert!(run.err.ends_with("hint: the keys and their defaults are in docs/settings.md\n"));
+    assert!(run.err.ends_with(
+        "hint: did you mean `tools`? `toolcrib docs settings` lists the keys and their defaults\n"
+    ));
     assert!(run.json()["hint"].is_string());
 }

@@ -130,7 +130,7 @@ async fn relay(
     relayed.map(|()| true).map_err(|error| {
         gateway_failure(
             &error,
-            "`toolcrib mcp` is meant to be started by an MCP client; the README shows how",
+            "`toolcrib mcp` is meant to be started by an MCP client; `toolcrib docs clients` shows how",
         )
     })
 }

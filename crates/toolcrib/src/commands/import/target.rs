@@ -8,14 +8,23 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
 use toolcrib_mcp::GatewayConfig;
 use toolcrib_mcp::config::{Server, server_toml};
 
 use crate::config::location::read_text;
 use crate::config::network::Sections;
+use crate::documentation::SCHEMA;
 use crate::output::Failure;
 
-const HEADER: &str = "# Written by `toolcrib import`. Every key: docs/gateway-config.md\n";
+/// The first line of a new config. Editors read the schema from the path in it. The path is relative, so that the line is
+/// still true if the folder is moved or copied to another machine.
+const SCHEMA_LINE: &str = "#:schema ./toolcrib.schema.json\n";
+/// Name of the file with the schema, in the folder of the config.
+const SCHEMA_NAME: &str = "toolcrib.schema.json";
+
+const HEADER: &str =
+    "# Written by `toolcrib import`. `toolcrib docs gateway-config` lists every key.\n";
 
 /// A config that servers are added to.
 pub(super) struct Target {
@@ -48,9 +57,11 @@ impl Target {
         servers: BTreeMap<String, Server>,
         added: &[String],
     ) -> Result<(), Failure> {
+        let schema_path = if self.text.is_none() { schema_path(&self.path) } else { None };
         let mut text = match &self.text {
             Some(text) if text.trim().is_empty() => String::new(),
             Some(text) => format!("{}\n", text.trim_end()),
+            None if schema_path.is_some() => format!("{SCHEMA_LINE}{HEADER}"),
             None => HEADER.to_owned(),
         };
         for name in added {
@@ -69,8 +80,28 @@ impl Target {
             ));
         }
         let failed = |source| Failure::Write { path: self.path.display().to_string(), source };
+        if let Some(path) = schema_path {
+            replace(&path, SCHEMA).map_err(failed)?;
+        }
         replace(&self.path, &text).map_err(failed)
     }
+}
+
+/// Returns where to write the schema for a config. `None` if there is a file of that name that is not Toolcrib's schema.
+fn schema_path(config: &Path) -> Option<PathBuf> {
+    let path = config.with_file_name(SCHEMA_NAME);
+    let can_be_written = match fs::read_to_string(&path) {
+        Ok(text) => serde_json::from_str::<SchemaTitle>(&text)
+            .is_ok_and(|schema| schema.title == "toolcrib.toml"),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    can_be_written.then_some(path)
+}
+
+/// The field of a schema that tells whether it is Toolcrib's.
+#[derive(Deserialize)]
+struct SchemaTitle {
+    title: String,
 }
 
 /// Replaces a file atomically. A new file is readable only by the user; an existing one keeps its permissions.

@@ -55,27 +55,46 @@ impl Template {
     }
 }
 
-/// Collects the string literals of the crates' sources, without those of comments and tests.
+/// Collects the string literals of the crates' sources that can be messages.
 fn templates() -> Vec<Template> {
-    let mut found = Vec::new();
-    let mut folders = vec![root().join("crates")];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let test_names = ["tests", "tests.rs", "properties.rs", "toolcrib-testkit"];
-            if test_names.iter().any(|name| path.ends_with(name)) {
-                continue;
-            }
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                collect_literals(&path, &mut found);
-            }
-        }
-    }
+    let mut found = literals();
     found.retain(Template::is_specific);
     assert!(found.len() > 500, "only {} literals were found", found.len());
     found
+}
+
+/// Collects the string literals of the crates' sources, without those of comments and tests.
+fn literals() -> Vec<Template> {
+    let mut found = Vec::new();
+    let test_names = ["tests", "tests.rs", "properties.rs", "toolcrib-testkit"];
+    let is_test = |path: &Path| path.iter().any(|part| test_names.iter().any(|name| part == *name));
+    collect_from(&root().join("crates"), &|path| !is_test(path), &mut found);
+    found
+}
+
+/// Returns the string literals without placeholders in the Rust files of a folder for which `is_wanted` is true. It gets
+/// paths that are relative to the repository.
+pub(crate) fn plain_literals(folder: &Path, is_wanted: &impl Fn(&Path) -> bool) -> Vec<String> {
+    let mut found = Vec::new();
+    collect_from(folder, is_wanted, &mut found);
+    found
+        .into_iter()
+        .filter(|literal| literal.0.len() == 1)
+        .map(|literal| literal.0.concat())
+        .collect()
+}
+
+fn collect_from(folder: &Path, is_wanted: &impl Fn(&Path) -> bool, found: &mut Vec<Template>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.is_symlink() {
+            collect_from(&path, is_wanted, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            && is_wanted(path.strip_prefix(root()).unwrap())
+        {
+            collect_literals(&path, found);
+        }
+    }
 }
 
 fn collect_literals(path: &Path, found: &mut Vec<Template>) {
@@ -182,5 +201,19 @@ fn quoted_messages_exist() {
         let exists =
             starts.iter().any(|start| templates.iter().any(|template| template.produces(start)));
         assert!(is_foreign || exists, "no message in the source produces: {message}");
+    }
+}
+
+/// Whoever installed Toolcrib as a package does not have the files of the repository. Messages name the topics of
+/// `toolcrib docs` instead.
+#[test]
+fn no_message_names_a_file_of_the_repository() {
+    let files = ["docs/", "README", "ARCHITECTURE", "CONTRIBUTING", "CHANGELOG", "SECURITY.md"];
+    for literal in literals() {
+        let text = literal.0.concat();
+        // Literals that begin with dots are paths of files that are compiled in. `docs/` alone is removed from topics.
+        let is_path = text.starts_with("../") || text == "docs/";
+        let named = files.iter().find(|file| text.contains(**file));
+        assert!(is_path || named.is_none(), "a message names a file: {text}");
     }
 }
