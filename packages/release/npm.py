@@ -1,0 +1,61 @@
+"""The npm packages: `toolcrib`, which is a launcher, and one package per platform, which contains the binary.
+
+The packages for the platforms have a scope (`@toolcrib/…`), because only the owner of a scope can publish in it. With
+names such as `toolcrib-linux-x64`, anyone could take the name of a platform that is added later.
+"""
+
+import json
+
+from .common import PROGRAM, ROOT, TARGETS, version, write_tar
+
+LAUNCHER = ROOT / "packages" / "npm" / PROGRAM
+README = ROOT / "crates" / PROGRAM / "README.md"
+
+
+def launcher_manifest():
+    """Returns the launcher's package.json with the version, and with the packages of all platforms in that version."""
+    manifest = json.loads((LAUNCHER / "package.json").read_text(encoding="utf-8"))
+    names = sorted(target.npm_name for target in TARGETS.values())
+    return {**manifest, "version": version(), "optionalDependencies": dict.fromkeys(names, version())}
+
+
+def platform_manifest(target):
+    manifest = {
+        "name": target.npm_name,
+        "version": version(),
+        "description": f"The program of the package `{PROGRAM}`, for {target.os} on {target.cpu}",
+        "license": "MIT OR Apache-2.0",
+        # Yarn's Plug'n'Play keeps packages in zip files, from which a program cannot be started.
+        "preferUnplugged": True,
+        "os": [target.os],
+        "cpu": [target.cpu],
+    }
+    return manifest if target.manylinux is None else {**manifest, "libc": ["glibc"]}
+
+
+def to_json(manifest):
+    return (json.dumps(manifest, indent=2) + "\n").encode()
+
+
+def build(target, options, binary, licences, folder):
+    """Writes both tarballs, and returns their paths."""
+    launcher = folder / f"{PROGRAM}-{version()}.tgz"
+    platform = folder / f"{target.npm_name.removeprefix('@').replace('/', '-')}-{version()}.tgz"
+    own_licences = {name: path for name, path in licences.items() if name.startswith("LICENSE")}
+    write_tar(launcher, in_package({
+        **own_licences,
+        "README.md": README,
+        "bin/toolcrib.cjs": LAUNCHER / "bin" / "toolcrib.cjs",
+        "package.json": to_json(launcher_manifest()),
+    }), options.compression)
+    write_tar(platform, in_package({
+        **licences,
+        f"bin/{PROGRAM}": binary,
+        "package.json": to_json(platform_manifest(target)),
+    }), options.compression)
+    return [launcher, platform]
+
+
+def in_package(files):
+    """npm expects all files in a folder `package`."""
+    return {f"package/{name}": content for name, content in files.items()}
