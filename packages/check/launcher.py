@@ -1,23 +1,37 @@
-"""Tests of npm's launcher with a shell script in place of the binary, in every version of Node that is available: Node can
+"""Tests of npm's launcher with a Python script in place of the binary, in every version of Node that is available: Node can
 replace its process since version 22.15, and older versions start a child process."""
 
 import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 
 from release.common import ROOT, Failed
 
+from .session import DEADLINE
+
 LAUNCHER = ROOT / "packages" / "npm" / "toolcrib"
-# Prints what it gets, then waits for the end of its input or for a signal.
-PROGRAM = """#!/bin/sh
-echo "args=$* launcher=${TOOLCRIB_LAUNCHER-none}"
-case "$1" in
-exit) exit 7 ;;
-kill) kill -KILL $$ ;;
-trap) trap 'echo got TERM; exit 9' TERM; echo ready; while read -r line; do :; done ;;
-wait) echo ready; cat; echo input ended ;;
-esac
+# Prints what it gets, then waits for the end of its input or for a signal. The signal is blocked before the line `ready` is
+# printed, and `sigwait` also sees a signal that came earlier. A shell script could miss one just before it waits.
+PROGRAM = f"""#!{sys.executable} -S
+import os, signal, sys
+args = sys.argv[1:]
+print(f"args={{args}} launcher={{os.environ.get('TOOLCRIB_LAUNCHER')}}", flush=True)
+match args[:1]:
+    case ["exit"]:
+        sys.exit(7)
+    case ["kill"]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    case ["sigwait"]:
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        print("ready", flush=True)
+        print("got", signal.Signals(signal.sigwait([signal.SIGTERM])).name)
+        sys.exit(9)
+    case ["read"]:
+        print("ready", flush=True)
+        sys.stdin.read()
+        print("input ended")
 """
 
 
@@ -28,7 +42,7 @@ def nodes():
 
 
 def install(folder, name):
-    """Installs the launcher and the shell script as npm does, and returns the launcher's path."""
+    """Installs the launcher and the script as npm does, and returns the launcher's path."""
     modules = folder / "node_modules"
     shutil.copytree(LAUNCHER, modules / "toolcrib", dirs_exist_ok=True)
     program = modules / name / "bin" / "toolcrib"
@@ -44,8 +58,8 @@ def start(node, launcher, *args, **env):
     return subprocess.Popen([node, launcher, *args], env=env, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
-def outcome(process, deadline=120):
-    out, err = process.communicate(timeout=deadline)
+def outcome(process):
+    out, err = process.communicate(timeout=DEADLINE)
     return out, err, process.returncode
 
 
@@ -69,23 +83,22 @@ def observations(node, folder, name):
         "in npx's cache": outcome(start(node, temporary)),
         "inherited variable": outcome(start(node, usual, TOOLCRIB_LAUNCHER="npx")),
     }
-    process = when_ready(node, usual, "trap")
+    process = when_ready(node, usual, "sigwait")
     process.send_signal(signal.SIGTERM)
-    seen["SIGTERM"] = process.stdout.read(), process.stderr.read(), process.wait(120)
-    # If the launcher is killed, its child sees the end of its input when the client closes the pipe.
-    process = when_ready(node, usual, "wait")
+    seen["SIGTERM"] = outcome(process)
+    # If the launcher is killed, its child sees the end of its input when the client closes the pipe. Then the child ends,
+    # which closes its output.
+    process = when_ready(node, usual, "read")
     process.kill()
-    process.wait(120)
-    process.stdin.close()
-    last = process.stdout.read()
-    seen["killed launcher"] = last in ("", "input ended\n"), process.stderr.read(), process.returncode
+    process.wait(DEADLINE)
+    seen["killed launcher"] = outcome(process)[1:]
     wanted = {
-        "arguments": ("args=a b --c=d e launcher=none\n", "", 0),
-        "exit code": ("args=exit launcher=none\n", "", 7),
-        "killed": ("args=kill launcher=none\n", "", -signal.SIGKILL),
-        "in npx's cache": ("args= launcher=npx\n", "", 0),
-        "inherited variable": ("args= launcher=none\n", "", 0),
-        "SIGTERM": ("got TERM\n", "", 9),
-        "killed launcher": (True, "", -signal.SIGKILL),
+        "arguments": ("args=['a b', '--c=d e'] launcher=None\n", "", 0),
+        "exit code": ("args=['exit'] launcher=None\n", "", 7),
+        "killed": ("args=['kill'] launcher=None\n", "", -signal.SIGKILL),
+        "in npx's cache": ("args=[] launcher=npx\n", "", 0),
+        "inherited variable": ("args=[] launcher=None\n", "", 0),
+        "SIGTERM": ("got SIGTERM\n", "", 9),
+        "killed launcher": ("", -signal.SIGKILL),
     }
     return seen, wanted
