@@ -30,8 +30,7 @@ match args[:1]:
         sys.exit(9)
     case ["read"]:
         print("ready", flush=True)
-        sys.stdin.read()
-        print("input ended")
+        print("input:", sys.stdin.read())
 """
 
 
@@ -58,8 +57,8 @@ def start(node, launcher, *args, **env):
     return subprocess.Popen([node, launcher, *args], env=env, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
-def outcome(process):
-    out, err = process.communicate(timeout=DEADLINE)
+def outcome(process, text=None):
+    out, err = process.communicate(text, timeout=DEADLINE)
     return out, err, process.returncode
 
 
@@ -79,6 +78,7 @@ def observations(node, folder, name):
     seen = {
         "arguments": outcome(start(node, usual, "a b", "--c=d e")),
         "exit code": outcome(start(node, usual, "exit")),
+        "input": outcome(start(node, usual, "read"), "hello"),
         "killed": outcome(start(node, usual, "kill")),
         "in npx's cache": outcome(start(node, temporary)),
         "inherited variable": outcome(start(node, usual, TOOLCRIB_LAUNCHER="npx")),
@@ -95,6 +95,7 @@ def observations(node, folder, name):
     wanted = {
         "arguments": ("args=['a b', '--c=d e'] launcher=None\n", "", 0),
         "exit code": ("args=['exit'] launcher=None\n", "", 7),
+        "input": ("args=['read'] launcher=None\nready\ninput: hello\n", "", 0),
         "killed": ("args=['kill'] launcher=None\n", "", -signal.SIGKILL),
         "in npx's cache": ("args=[] launcher=npx\n", "", 0),
         "inherited variable": ("args=[] launcher=None\n", "", 0),

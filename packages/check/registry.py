@@ -1,5 +1,6 @@
 """An npm registry on loopback that contains the given tarballs, so that `npm install` and `npx` run as they do after
-publication: npm chooses the platform's package from `os`, `cpu` and `libc`. All other packages are unknown to it."""
+publication: npm chooses the platform's package from `os`, `cpu` and `libc`. All other packages are unknown to it, or come
+from another registry."""
 
 import base64
 import contextlib
@@ -10,6 +11,8 @@ import pathlib
 import tarfile
 import threading
 import urllib.parse
+
+from release.common import PROGRAM
 
 
 def manifest_of(tarball):
@@ -26,8 +29,9 @@ def document_of(tarball, manifest, address):
 
 
 @contextlib.contextmanager
-def running(tarballs):
-    """Serves the tarballs, and returns the registry's address."""
+def running(tarballs, other_registry=None):
+    """Serves the tarballs, and returns the registry's address. Requests for other packages are redirected to the other
+    registry, if there is one."""
     tarballs = [pathlib.Path(tarball) for tarball in tarballs]
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -41,11 +45,14 @@ def running(tarballs):
                     return self.answer(200, json.dumps(document_of(tarball, manifest, address)).encode())
                 if path == f"tarballs/{tarball.name}":
                     return self.answer(200, tarball.read_bytes())
-            return self.answer(404, b"{}")
+            if other_registry is None or path.startswith(f"@{PROGRAM}/"):
+                return self.answer(404, b"{}")
+            return self.answer(302, b"", location=other_registry.rstrip("/") + self.path)
 
-        def answer(self, status, body):
+        def answer(self, status, body, **headers):
             self.send_response(status)
-            self.send_header("content-length", str(len(body)))
+            for name, value in {**headers, "content-length": str(len(body))}.items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
 

@@ -14,23 +14,24 @@ import zipfile
 from .common import EPOCH, Failed, PROGRAM, ROOT, environment, host, run, target_folder
 from .licences import THIRD_PARTY
 
-# The tools for packaging, which are installed in a venv of their own.
-TOOLS = ["maturin==1.16.0", "ziglang==0.17.0"]
+# A venv with the tools for packaging.
 VENV = ROOT / ".tools" / "packaging"
+MATURIN = "maturin==1.16.0"
+ZIG = "ziglang==0.17.0"
 PROJECT = ROOT / "packages" / "pypi"
 
 
-def install_tools(venv=VENV, tools=tuple(TOOLS)):
-    """Installs packages from PyPI in a venv, unless they are there."""
-    stamp = venv / "stamp"
-    wanted = "\n".join(tools)
-    if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
-        return
-    shutil.rmtree(venv, ignore_errors=True)
-    run([sys.executable, "-m", "venv", venv], "install Python with venv (Debian: apt-get install python3-venv)")
-    pip = [venv / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", *tools]
-    run(pip, "this needs the network, or a mirror of PyPI that pip is configured for")
-    stamp.write_text(wanted, encoding="utf-8")
+def install_tools(venv, *tools):
+    """Installs packages from PyPI in a venv, unless they are there. An empty file records each one."""
+    if not (venv / "bin" / "pip").exists():
+        shutil.rmtree(venv, ignore_errors=True)
+        run([sys.executable, "-m", "venv", venv], "install Python with venv (Debian: apt-get install python3-venv)")
+    missing = [tool for tool in tools if not (venv / tool).exists()]
+    if missing:
+        pip = [venv / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", *missing]
+        run(pip, "this needs the network, or a mirror of PyPI that pip is configured for")
+    for tool in missing:
+        (venv / tool).touch()
 
 
 def uses_zig(target, options):
@@ -68,7 +69,7 @@ def build_environment(options):
 
 def build(target, options, licence_texts, sbom, folder):
     """Builds the wheel in `folder`, and returns its path and the path of the compiled binary."""
-    install_tools()
+    install_tools(VENV, MATURIN, *([ZIG] if uses_zig(target, options) else []))
     # Licence files must be inside of the project's folder.
     shutil.copyfile(licence_texts, PROJECT / THIRD_PARTY)
     shutil.rmtree(folder, ignore_errors=True)
