@@ -45,7 +45,14 @@ fn search_demo_and_help_fit_and_keep_their_words() {
             assert_eq!(words(&text), words(&toolcrib(args).out), "{width}");
         }
         // The demo shortens texts to the width, and help aligns them.
-        for args in [&["demo"][..], &["--help"], &["search", "--help"], &["help", "serve"]] {
+        for args in [
+            &["demo"][..],
+            &["demo", "--preset", "opencode"],
+            &["--help"],
+            &["help", "docs"],
+            &["search", "--help"],
+            &["help", "serve"],
+        ] {
             assert_fits(&at_width(width, &home, args), width);
         }
     }

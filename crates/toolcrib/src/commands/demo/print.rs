@@ -101,9 +101,9 @@ fn print_first_turn(
         return match example.and_then(|tool| tool.definition.as_deref()) {
             Some(definition) => {
                 output.wrapped("One of them:\n")?;
-                let letters: Vec<char> = brief(definition).chars().collect();
-                let lines = letters.chunks(width() - 2).map(|line| line.iter().collect::<String>());
-                lines.into_iter().try_for_each(|line| output.wrapped(&format!("  {line}")))
+                let definition = brief(definition);
+                let lines = json_lines(&definition, width() - 2);
+                lines.into_iter().try_for_each(|line| output.line(&format!("  {line}")))
             }
             None => Ok(()),
         };
@@ -134,6 +134,20 @@ fn brief(definition: &str) -> String {
         fields.shift_remove("server");
     }
     shorten(&compact(&tool), 2 * width() - 4).into_owned()
+}
+
+/// Breaks JSON after commas into lines of at most `width` characters. A line without a comma is longer.
+fn json_lines(json: &str, width: usize) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut rest = json;
+    while let Some((end, _)) = rest.char_indices().nth(width) {
+        let Some(comma) = rest[..end].rfind(',').or_else(|| rest.find(',')) else { break };
+        let (line, after) = rest.split_at(comma + 1);
+        lines.push(line);
+        rest = after;
+    }
+    lines.push(rest);
+    lines
 }
 
 fn print_turn(turn: &DemoTurn, output: &mut Output) -> Result<(), Failure> {

@@ -204,8 +204,7 @@ fn quoted_messages_exist() {
     }
 }
 
-/// Whoever installed Toolcrib as a package does not have the files of the repository. Messages name the topics of
-/// `toolcrib docs` instead.
+/// Users who installed a package do not have the files of the repository. Messages name topics of `toolcrib docs` instead.
 #[test]
 fn no_message_names_a_file_of_the_repository() {
     let files = ["docs/", "README", "ARCHITECTURE", "CONTRIBUTING", "CHANGELOG", "SECURITY.md"];
