@@ -297,12 +297,12 @@ const MISTAKES: &[(&str, &str)] = &[
         "`profiles.p.deny` has a pattern that cannot match any tool at line 2, column 1",
     ),
     (
-        "[servers.s]\ncommand = 'x'\nidle = '9e9h'",
+        "[servers.s]\ncommand = 'x'\nidle = '9000000000h'",
         "`servers.s.idle` is out of range at line 3, column 1",
     ),
     (
         "[servers.s]\ncommand = 'x'\nidle = 'soon'",
-        "expected a duration such as \"15m\", \"90s\" or \"2h\", or \"never\" at line 3, column 8",
+        "invalid value: string, expected a number of seconds, a duration such as \"15m\", \"90s\" or \"1h30m\", or \"never\" at line 3, column 8",
     ),
     (
         "[servers.s]\ncommand = 'x'\nstart = 'eager'\nidle = 60",
@@ -327,7 +327,10 @@ const MISTAKES: &[(&str, &str)] = &[
         "`gateway.first_list_wait` is out of range at line 2, column 1",
     ),
     ("[gateway.limits]\npages = 0", "`gateway.limits.pages` is out of range at line 2, column 1"),
-    ("[http]\nlisten = 'here'", "invalid socket address syntax at line 2, column 10"),
+    (
+        "[http]\nlisten = 'here'",
+        "not an address with a port: write it as in 127.0.0.1:4180 at line 2, column 10",
+    ),
     ("[http]\ntoken = ''", "`http.token` is empty at line 2, column 1"),
     (
         "[search]\nlimt = 1",
