@@ -30,7 +30,8 @@ macro_rules! page {
 pub(crate) const SCHEMA: &str = include_str!("../docs/toolcrib.schema.json");
 
 /// All pages, in the order in which the list shows them.
-pub(crate) const PAGES: [Page; 18] = [
+pub(crate) const PAGES: [Page; 19] = [
+    page!("install", "the packages, the container, uninstalling, and which files Toolcrib writes"),
     page!("clients", "connect your client, agent or SDK"),
     page!("troubleshooting", "find out why something does not work"),
     page!("command-line", "the commands and their output"),
