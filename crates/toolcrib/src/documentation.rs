@@ -31,7 +31,7 @@ pub(crate) const SCHEMA: &str = include_str!("../docs/toolcrib.schema.json");
 
 /// All pages, in the order in which the list shows them.
 pub(crate) const PAGES: [Page; 19] = [
-    page!("install", "ways to install Toolcrib, and how to build the packages"),
+    page!("install", "the packages, the container, uninstalling, and which files Toolcrib writes"),
     page!("clients", "connect your client, agent or SDK"),
     page!("troubleshooting", "find out why something does not work"),
     page!("command-line", "the commands and their output"),
