@@ -7,4 +7,5 @@
 
 mod compute;
 mod own_tools;
+mod search_cost;
 mod tools_array;

@@ -9,7 +9,7 @@ mod activation_reason;
 mod globs;
 mod hot_list;
 mod rules;
-mod search_cost;
+mod search_loss;
 mod verdict;
 
 pub(crate) use activation::ActivationInputs;
@@ -18,6 +18,6 @@ pub use activation_reason::{ActivationReason, ThresholdSource};
 pub use globs::Globs;
 pub use hot_list::hot_list;
 pub use rules::{Glob, Rules};
-pub use search_cost::search_loss;
+pub use search_loss::search_loss;
 pub use verdict::{Verdict, VerdictReason};
 pub(crate) use verdict::{VerdictInputs, verdict};

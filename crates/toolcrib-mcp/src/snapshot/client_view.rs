@@ -11,7 +11,7 @@ use toolcrib_core::disclosure::{
     DisclosedTool, Disclosure, DisclosureKind, DisclosureSetting, OwnTool,
 };
 use toolcrib_core::policy::{
-    ActivationMode, ActivationReason, Decision, Deferral, Verdict, VerdictReason, search_loss,
+    ActivationMode, ActivationReason, Decision, Deferral, Verdict, VerdictReason,
 };
 use toolcrib_core::{Conversation, Crib, Ledger, Scope, ToolId, TurnContext};
 
@@ -83,7 +83,7 @@ impl ClientView {
         // other servers may be few.
         let turn = TurnContext::new(&scope).with_incomplete(!is_complete);
         let disclosure = crib.disclose(&turn, &mut Conversation::new());
-        let disclosure = search_costs_more(crib, &turn, &disclosure).unwrap_or(disclosure);
+        let disclosure = without_search_loss(crib, &turn, &disclosure).unwrap_or(disclosure);
         let awaits_servers = awaits_servers(crib, &disclosure, !is_complete);
         let listed = list_definitions(crib, &disclosure, awaits_servers);
         let listed_tools = disclosure
@@ -252,23 +252,20 @@ impl ClientView {
 
 /// Returns the disclosure in which nothing is deferred, if a turn with one search would take more tokens than that. The
 /// proxy decides in the same way.
-fn search_costs_more(
+fn without_search_loss(
     crib: &Crib,
     turn: &TurnContext<'_>,
     disclosure: &Disclosure,
 ) -> Option<Arc<Disclosure>> {
-    let hides_tools = matches!(disclosure.kind, DisclosureKind::Bridge | DisclosureKind::Append);
-    if !hides_tools || !crib.settings().activation.only_if_saving {
+    let decision = crib.decide_with_search(disclosure);
+    if decision == disclosure.decision {
         return None;
     }
-    let (before, after) = (disclosure.tokens_before, disclosure.tokens_after);
-    let answer = crib.search_answer_tokens(disclosure);
-    let after = search_loss(disclosure.decision, (before, after), answer)?;
     let mut settings = crib.settings().clone();
     settings.activation.mode = ActivationMode::Off;
     let off = crib.with_settings(settings).disclose(turn, &mut Conversation::new());
     let mut passed_through = (*off).clone();
-    passed_through.decision.reason = ActivationReason::SearchCostsMore { before, after };
+    passed_through.decision = decision;
     Some(Arc::new(passed_through))
 }
 

@@ -88,7 +88,10 @@ fn print_miss(
         for hit in nearest {
             let tool = crib.catalog().tool(hit.id);
             let sentence = first_sentence(tool.description(), 100);
-            output.wrapped(format!("  {}  {sentence}", tool.name()).trim_end())?;
+            output.line(&format!("  {}", tool.name()))?;
+            if !sentence.is_empty() {
+                output.wrapped(&format!("    {sentence}"))?;
+            }
         }
     }
     let source = match &args.source.catalog[..] {

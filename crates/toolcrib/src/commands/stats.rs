@@ -13,9 +13,12 @@ use toolcrib_tokens::VocabularyCounter;
 use super::tool_source::ToolSource;
 use crate::args::StatsArgs;
 use crate::output::{Failure, Output};
+use crate::terminal::stdout_width;
 
 /// Width of the longest bar, in columns.
 const BAR_WIDTH: usize = 24;
+/// Width of the other columns of the tables, in columns, if the names are not unusually long.
+const OTHER_COLUMNS: usize = 50;
 /// Maximum number of weakly described tools that are printed.
 const MAX_WEAK_SHOWN: usize = 10;
 /// Maximum number of servers that are printed.
@@ -80,7 +83,7 @@ fn report(crib: &Crib, scope: &Scope, counter: &VocabularyCounter, context: usiz
     let turn = TurnContext::new(scope).with_context_window(context);
     let sizes = crib.definition_tokens();
     let tokens: usize = scope.ids().map(|id| sizes[id.index()]).sum();
-    let decided = crib.disclose(&turn, &mut Conversation::new());
+    let decision = crib.decide_with_search(&crib.disclose(&turn, &mut Conversation::new()));
     let percent = |part: usize, whole: usize| 100.0 * part as f64 / whole.max(1) as f64;
     let catalog = crib.catalog();
     StatsReport {
@@ -90,8 +93,8 @@ fn report(crib: &Crib, scope: &Scope, counter: &VocabularyCounter, context: usiz
         exact: counter.is_exact(),
         context,
         context_percent: percent(tokens, context),
-        active: decided.decision.deferral != Deferral::Nothing,
-        reason: decided.decision.reason.to_string(),
+        active: decision.deferral != Deferral::Nothing,
+        reason: decision.reason.to_string(),
         disclosure: DisclosureSetting::from(crib.settings().disclosure_kind()).name(),
         servers: servers(crib, scope),
         disclosures: disclosures(crib, &turn, (tokens, context)),
@@ -161,7 +164,7 @@ fn disclosures(
 
 fn print(report: &StatsReport, output: &mut Output) -> Result<(), Failure> {
     let exact = if report.exact { "exact, " } else { "" };
-    output.line(&format!(
+    output.wrapped(&format!(
         "{} cost {} tokens on every turn ({exact}{}): {:.1} % of a {}-token context.",
         tools(report.tools),
         report.tokens,
@@ -171,7 +174,7 @@ fn print(report: &StatsReport, output: &mut Output) -> Result<(), Failure> {
     ))?;
     let active = if report.active { "would be deferred" } else { "would not be deferred" };
     let disclosure = report.disclosure;
-    output.line(&format!("Tools {active} ({disclosure}): {}.\n", report.reason))?;
+    output.wrapped(&format!("Tools {active} ({disclosure}): {}.\n", report.reason))?;
 
     let mut table = new_table(["server", "tools", "tokens", "share", ""]);
     let most = report.servers.first().map_or(1, |server| server.tokens.max(1));
@@ -237,5 +240,7 @@ fn new_table(header: [&str; 5]) -> Table {
 }
 
 fn bar(part: usize, most: usize) -> String {
-    "█".repeat((part * BAR_WIDTH).div_ceil(most).min(BAR_WIDTH))
+    let room = stdout_width().map_or(BAR_WIDTH, |width| width.saturating_sub(OTHER_COLUMNS));
+    let longest = room.min(BAR_WIDTH);
+    "█".repeat((part * longest).div_ceil(most).min(longest))
 }

@@ -14,9 +14,16 @@ use toolcrib_text::json::Fields;
 use super::tool_source::{ToolOrigin, ToolSource};
 use crate::args::ToolsArgs;
 use crate::output::{Failure, Output, print_stderr};
+use crate::terminal::stdout_width;
 
 /// Maximum length of the sentence after a tool's name, in characters.
 const SENTENCE_CHARS: usize = 100;
+
+/// Minimum length of the sentence. If there is less room, it is left out.
+const MIN_SENTENCE_CHARS: usize = 12;
+
+/// Number of spaces before and after a tool's name.
+const MARGINS: usize = 4;
 
 /// Maximum width of the column with the names, in characters. The sentence of a tool with a longer name is not aligned.
 const MAX_NAME_COLUMN: usize = 36;
@@ -186,6 +193,7 @@ fn print(
         by_server.entry(tool.server().unwrap_or("(no server)")).or_default().push(tool);
     }
     let servers = by_server.len();
+    let width = stdout_width();
     for (at, (server, tools)) in by_server.iter().enumerate() {
         if at > 0 {
             output.line("")?;
@@ -195,7 +203,13 @@ fn print(
         let column = lengths.filter(|length| *length <= MAX_NAME_COLUMN).max().unwrap_or(0);
         for tool in tools {
             let name = tool.name();
-            let sentence = first_sentence(tool.description(), SENTENCE_CHARS);
+            // On a terminal each tool has one line. A sentence that does not fit is cut.
+            let used = name.chars().count().max(column) + MARGINS;
+            let room = width.map_or(SENTENCE_CHARS, |width| width.saturating_sub(used));
+            let sentence = match room.min(SENTENCE_CHARS) {
+                room if room < MIN_SENTENCE_CHARS => String::new(),
+                room => first_sentence(tool.description(), room),
+            };
             output.line(format!("  {name:column$}  {sentence}").trim_end())?;
         }
     }

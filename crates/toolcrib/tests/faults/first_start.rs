@@ -114,7 +114,7 @@ fn doctor_fits_on_narrow_terminals() {
         let done = doctor.stdout(Stdio::piped()).output().unwrap();
         let text = String::from_utf8(done.stdout).unwrap();
         assert!(text.lines().all(|line| line.chars().count() <= columns), "{columns}: {text}");
-        let block = "missing: down\n  error cannot find the command `/nowhere/x`\n  hint  ";
+        let block = "missing: down\n  error: cannot find the command `/nowhere/x`\n  hint:  ";
         assert!(text.contains(block), "{columns}: {text}");
     }
 }

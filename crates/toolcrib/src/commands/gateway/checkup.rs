@@ -70,7 +70,7 @@ pub(super) async fn start_and_wait(
             }
         }
     }
-    waiting.borrow().erase();
+    waiting.borrow().finish();
     gateway
 }
 
@@ -124,6 +124,14 @@ impl WaitingServers {
         let mut stderr = io::stderr();
         let _ = write!(stderr, "\r\x1b[K{text}");
         let _ = stderr.flush();
+    }
+
+    /// Separates the lines about the servers from what the command prints next.
+    fn finish(&self) {
+        self.erase();
+        if self.is_terminal {
+            print_stderr("");
+        }
     }
 
     fn erase(&self) {

@@ -13,7 +13,7 @@ const DEFAULT_WIDTH: usize = 160;
 /// Minimum width of the table in columns. In a narrower table, errors and hints would be columns of single words.
 const MIN_TABLE_WIDTH: usize = 130;
 /// Width of the labels in a block, in columns.
-const LABEL_WIDTH: usize = 8;
+const LABEL_WIDTH: usize = 9;
 
 pub(super) fn print(report: &DoctorReport, output: &mut Output) -> Result<(), Failure> {
     let width = stdout_width().unwrap_or(DEFAULT_WIDTH);
@@ -113,7 +113,7 @@ fn print_blocks(report: &DoctorReport, width: usize, output: &mut Output) -> Res
         if !facts.is_empty() {
             output.line(&wrap(&format!("  {}", facts.join(", ")), width))?;
         }
-        for (label, text) in [("  error", &row.error), ("  hint", &row.hint)] {
+        for (label, text) in [("  error:", &row.error), ("  hint:", &row.hint)] {
             if let Some(text) = text {
                 output.line(&labelled(label, text, LABEL_WIDTH, width))?;
             }
