@@ -3,7 +3,7 @@
 //! A command builds one typed report. With `--json` the report is the document on standard output; otherwise the
 //! command formats it as text. Notes and warnings go to standard error.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -107,6 +107,21 @@ impl Output {
         Ok(self.out.write_all(text)?)
     }
 
+    /// Writes a line of a difference after its sign. Removed lines are red and added lines are green if standard output
+    /// is a terminal and `NO_COLOR` is not set.
+    pub(crate) fn diff_line(&mut self, sign: &str, text: &str) -> Result<(), Failure> {
+        let colour = match sign {
+            "-" => "31",
+            "+" => "32",
+            _ => "",
+        };
+        let text = clean(text).0;
+        if colour.is_empty() || !has_colour() {
+            return Ok(writeln!(self.out, "{sign}{text}")?);
+        }
+        Ok(writeln!(self.out, "\x1b[{colour}m{sign}{text}\x1b[0m")?)
+    }
+
     pub(crate) fn clear(&mut self) -> Result<(), Failure> {
         // This moves the cursor to the top left and erases everything below it.
         Ok(write!(self.out, "\x1b[H\x1b[J")?)
@@ -115,6 +130,11 @@ impl Output {
     pub(crate) fn finish(&mut self) -> Result<(), Failure> {
         Ok(self.out.flush()?)
     }
+}
+
+/// Whether standard output may have colours.
+fn has_colour() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Prints a line to standard error, so that it is not mixed with output that is piped to another program. Write errors
