@@ -77,3 +77,29 @@ impl ClientFile {
         Ok(Self::read(&self.path)?.text.as_deref() == text)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_changed_since_it_was_read_is_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mcp.json");
+        fs::write(&path, "{}").unwrap();
+        let file = ClientFile::read(&path).unwrap();
+        fs::write(&path, "{\"new\": 1}").unwrap();
+        let error = file.write(Some("{\"ours\": 1}")).unwrap_err();
+        let expected = format!(
+            "`{}`: the file was changed while this command was running",
+            file.path.display()
+        );
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{\"new\": 1}");
+        assert!(ClientFile::read(&path).unwrap().write(Some("{}")).unwrap());
+        // A file that appeared since counts as changed, too.
+        let missing = ClientFile::read(&folder.path().join("other.json")).unwrap();
+        fs::write(&missing.path, "").unwrap();
+        assert!(missing.write(Some("{}")).is_err());
+    }
+}

@@ -189,6 +189,7 @@ impl Planner<'_> {
             }
             None => removals(&parsed.container, &removed),
         };
+        parsed.file.check_writable()?;
         parsed.add_notes(client, &name, &mut report);
         let text = parsed.file.text.clone().unwrap_or_default();
         let format = client_format::format(client);

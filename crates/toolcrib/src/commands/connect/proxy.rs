@@ -117,6 +117,7 @@ pub(super) fn plan(
         }
         return Ok(FilePlan { report, change: None });
     }
+    file.check_writable()?;
     add_notes(client, &before, &settings, &mut report);
     let original = match record {
         None => file.text.clone(),
