@@ -70,9 +70,9 @@ impl ProcessStart {
         if self.launcher.as_ref().is_some_and(|launcher| launcher == "npx") || has_folder("_npx") {
             return runner("npx", &["-y", "toolcrib"], LaunchReason::Npx);
         }
-        // uvx keeps the packages that it runs in `archive-v0` of its cache, and may remove them at any time. Packages
-        // of `uv tool install` are in another folder.
-        if has_folder("archive-v0") {
+        // uvx keeps the packages that it runs in these folders of its cache, and may remove them at any time. Packages of
+        // `uv tool install` are in another folder.
+        if has_folder("archive-v0") || has_folder("environments-v2") {
             return runner("uvx", &["toolcrib"], LaunchReason::Uvx);
         }
         let typed = Path::new(&self.typed);

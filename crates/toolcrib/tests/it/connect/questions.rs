@@ -108,3 +108,18 @@ fn a_client_that_is_not_there_is_an_error_and_an_empty_one_gets_the_entry() {
     home.succeed(&["disconnect", "--yes"]);
     assert!(!home.at(".cursor/mcp.json").exists());
 }
+
+#[test]
+fn files_of_the_working_folder_are_not_changed() {
+    let home = ConnectHome::new("working-folder");
+    home.put(".cursor/mcp.json", CURSOR);
+    let project = home.root.join("work/.cursor/mcp.json");
+    std::fs::create_dir_all(project.parent().unwrap()).unwrap();
+    let text = r#"{"mcpServers": {"theirs": {"command": "theirs"}}}"#;
+    std::fs::write(&project, text).unwrap();
+    std::fs::write(home.root.join("work/.mcp.json"), text).unwrap();
+    let document = home.succeed(&["connect", "--yes"]);
+    assert_eq!(document["added"], json!(["files"]));
+    assert_eq!(document["clients"].as_array().unwrap().len(), 1);
+    assert_eq!(std::fs::read_to_string(&project).unwrap(), text);
+}
