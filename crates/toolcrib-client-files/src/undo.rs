@@ -208,19 +208,40 @@ impl Versions {
     }
 }
 
-/// Whether a value is still the one that was written. Clients add keys to entries, such as `disabled` or a list of
-/// approved tools. These do not count, because they mean nothing without the entry.
+/// Keys of an entry that decide what runs or which server is used, in the formats of all clients.
+const ESSENTIAL_KEYS: [&str; 16] = [
+    "args",
+    "bearer_token_env_var",
+    "cmd",
+    "command",
+    "cwd",
+    "env",
+    "env_vars",
+    "environment",
+    "envs",
+    "headers",
+    "httpUrl",
+    "http_headers",
+    "serverUrl",
+    "type",
+    "uri",
+    "url",
+];
+
+/// Whether a value is still the one that was written. Clients add keys to entries, such as `disabled` or approvals of
+/// tools. These do not count, because they mean nothing without the entry.
 fn is_still(written: &Value, now: &Value) -> bool {
     let (Value::Object(written), Value::Object(now)) = (written, now) else {
         return written == now;
     };
-    let is_minor = |value: &Value| match value {
-        Value::Null | Value::Bool(_) => true,
+    let is_empty = |value: &Value| match value {
+        Value::Null => true,
         Value::String(text) => text.is_empty(),
-        Value::Array(list) => list.iter().all(Value::is_string),
+        Value::Array(list) => list.is_empty(),
         Value::Object(map) => map.is_empty(),
-        Value::Number(_) => false,
+        Value::Bool(_) | Value::Number(_) => false,
     };
+    let is_minor = |key: &str, value: &Value| !ESSENTIAL_KEYS.contains(&key) || is_empty(value);
     written.iter().all(|(key, value)| now.get(key) == Some(value))
-        && now.iter().all(|(key, value)| written.contains_key(key) || is_minor(value))
+        && now.iter().all(|(key, value)| written.contains_key(key) || is_minor(key, value))
 }

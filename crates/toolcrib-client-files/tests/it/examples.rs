@@ -161,6 +161,10 @@ fn what_the_user_changed_is_a_conflict() {
         )
     );
     assert_eq!(undo(text), restored);
-    let with_choice = connected.replace("[\"mcp\"]", "[\"mcp\"],\"disabled\":true");
-    assert!(undo(&with_choice).is_ok());
+    let with = |more: &str| connected.replace("[\"mcp\"]", &format!("[\"mcp\"],{more}"));
+    let with_choices =
+        with(r#""disabled":true,"env":{},"tools":{"tool_search":{"approval_mode":"approve"}}"#);
+    assert!(undo(&with_choices).is_ok());
+    let with_variable = with(r#""env":{"A":"1"}"#);
+    assert_eq!(undo(&with_variable), conflict("toolcrib", "was changed"));
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use toolcrib_client_files::{
-    Edit, FileProblem, Format, KeyPath, Undone, get, replace_entries, undo,
+    Change, Edit, FileProblem, KeyPath, Place, UndoError, Undone, get, replace_entries, undo,
 };
 use toolcrib_mcp::config::{ClientKind, ImportedConfig};
 
@@ -43,6 +43,12 @@ struct ParsedFile {
     value: Value,
     imported: ImportedConfig,
     container: KeyPath,
+}
+
+/// Our entry in a client's file.
+struct OwnEntry {
+    name: String,
+    value: Value,
 }
 
 /// Plans the changes for clients. Servers are collected in `merge`.
@@ -147,90 +153,115 @@ impl Planner<'_> {
         is_main: bool,
         merge: &mut ServerMerge,
     ) -> Result<Option<FilePlan>, Failure> {
-        let path = parsed.file.path.clone();
-        let mut report = FileReport::new(client, &path, Status::Planned);
+        let mut report = FileReport::new(client, &parsed.file.path, Status::Planned);
         let removed = parsed.moved_servers(client, merge, &mut report);
-        let record = self.records.find(client, Purpose::Servers, &path);
-        let recorded = self.recorded_entry(client, &parsed);
-        let entry = if is_main { Some(self.entry(client, &path)?) } else { None };
-        if let (Some(name), Some(record), Some(entry), true) =
-            (&recorded, record, &entry, removed.is_empty())
-        {
-            let at = entry_path(&parsed.container, name);
-            let now = get(&parsed.value, &at);
-            let written = Format::parse(record.format(), &record.connected).ok();
-            let written = written.as_ref().and_then(|written| get(written, &at));
-            // If the user has changed the entry, the change stays.
-            if now == Some(entry) || now != written {
+        let entry = if is_main { Some(self.entry(client, &parsed, &removed)?) } else { None };
+        report.entry = entry.as_ref().map(|entry| entry.name.clone());
+        if removed.is_empty() {
+            let Some(entry) = &entry else { return Ok(None) };
+            let path = entry_path(&parsed.container, &entry.name);
+            if get(&parsed.value, &path) == Some(&entry.value) {
                 report.status = Status::AlreadyConnected;
-                report.entry.clone_from(&recorded);
                 return Ok(Some(FilePlan { report, change: None }));
             }
         }
-        if entry.is_none() && removed.is_empty() {
-            return Ok(None);
-        }
-        let free = ENTRY_NAMES.iter().find(|name| {
-            removed.iter().any(|removed| removed == *name)
-                || get(&parsed.value, &entry_path(&parsed.container, name)).is_none()
-        });
-        let name = recorded.or_else(|| free.map(|name| (*name).to_owned()));
-        let name = name.unwrap_or_else(|| ENTRY_NAMES[0].to_owned());
-        let mut known = KnownWords::default();
-        known.add_keys(&parsed.value);
-        known.add_servers(&parsed.imported);
-        known.add_numbers(get(&parsed.value, &parsed.container).unwrap_or(&Value::Null));
-        let edits = match entry {
-            Some(entry) => {
-                known.add_all(&serde_json::json!({ name.as_str(): entry.clone() }));
-                known.add_all(&Value::from(parsed.container.clone()));
-                report.entry = Some(name.clone());
-                replace_entries(&parsed.container, &name, entry, &removed)
-            }
-            None => removals(&parsed.container, &removed),
-        };
         parsed.file.check_writable()?;
-        parsed.add_notes(client, &name, &mut report);
-        let text = parsed.file.text.clone().unwrap_or_default();
-        let format = client_format::format(client);
-        let edited = format.edit(&text, &edits).map_err(|problem| file_failure(&path, &problem))?;
-        let mut paths: Vec<KeyPath> = edits.iter().map(|edit| edit.path().to_vec()).collect();
-        let original = match record {
-            None => parsed.file.text.clone(),
-            Some(record) => {
-                paths.extend(
-                    record
-                        .paths
-                        .iter()
-                        .filter(|path| !paths.contains(path))
-                        .cloned()
-                        .collect::<Vec<_>>(),
-                );
-                self.original_with_later_edits(record, &text)?
-            }
-        };
-        let record = self.records.create(client, Purpose::Servers, &path, original, edited, paths);
-        Ok(Some(FilePlan {
-            report,
-            change: Some(PlannedChange { file: parsed.file, record, known }),
-        }))
+        if let Some(entry) = &entry {
+            parsed.add_notes(client, &entry.name, &mut report);
+        }
+        let change = self.change(client, parsed, entry, &removed)?;
+        Ok(Some(FilePlan { report, change: Some(change) }))
     }
 
-    /// Returns the original of an existing record, with the edits that were made since. The new record restores it.
+    /// Returns the name and the value of our entry. If the user has changed the entry, the change stays.
+    fn entry(
+        &self,
+        client: ClientKind,
+        parsed: &ParsedFile,
+        removed: &[String],
+    ) -> Result<OwnEntry, Failure> {
+        let value = self.new_entry(client, &parsed.file.path)?;
+        let recorded = self.recorded_entry(client, parsed);
+        let record = self.records.find(client, Purpose::Servers, &parsed.file.path);
+        if let (Some(name), Some(record)) = (recorded, record) {
+            let path = entry_path(&parsed.container, &name);
+            let written = record.format().parse(&record.connected).ok();
+            let written = written.as_ref().and_then(|written| get(written, &path));
+            let now = get(&parsed.value, &path).filter(|now| Some(*now) != written);
+            return Ok(OwnEntry { value: now.cloned().unwrap_or(value), name });
+        }
+        let is_free = |name: &&&str| {
+            removed.iter().any(|removed| removed == **name)
+                || get(&parsed.value, &entry_path(&parsed.container, name)).is_none()
+        };
+        let name = ENTRY_NAMES.iter().find(is_free).unwrap_or(&ENTRY_NAMES[0]);
+        Ok(OwnEntry { name: (*name).to_owned(), value })
+    }
+
+    fn change(
+        &self,
+        client: ClientKind,
+        parsed: ParsedFile,
+        entry: Option<OwnEntry>,
+        removed: &[String],
+    ) -> Result<PlannedChange, Failure> {
+        let ParsedFile { file, value, imported, container } = parsed;
+        let mut known = KnownWords::default();
+        known.add_keys(&value);
+        known.add_servers(&imported);
+        known.add_numbers(get(&value, &container).unwrap_or(&Value::Null));
+        let own_path = entry.as_ref().map(|entry| entry_path(&container, &entry.name));
+        let edits = match entry {
+            Some(OwnEntry { name, value }) => {
+                known.add_all(&value);
+                known.add_all(&Value::from(entry_path(&container, &name)));
+                replace_entries(&container, &name, value, removed)
+            }
+            None => removals(&container, removed),
+        };
+        let text = file.text.clone().unwrap_or_default();
+        let edited = client_format::format(client)
+            .edit(&text, &edits)
+            .map_err(|problem| file_failure(&file.path, &problem))?;
+        let mut paths: Vec<KeyPath> = edits.iter().map(|edit| edit.path().to_vec()).collect();
+        let mut original = file.text.clone();
+        if let Some(record) = self.records.find(client, Purpose::Servers, &file.path) {
+            let earlier = record.paths.iter().filter(|path| !paths.contains(path));
+            let earlier: Vec<KeyPath> = earlier.cloned().collect();
+            paths.extend(earlier);
+            original = self.original_with_later_edits(record, &text, own_path)?;
+        }
+        let record =
+            self.records.create(client, Purpose::Servers, &file.path, original, edited, paths);
+        Ok(PlannedChange { file, record, known })
+    }
+
+    /// Returns the original of an existing record, with the edits that were made since. The new record restores it. A
+    /// change of our own entry, at `entry`, is no conflict here, because the entry stays.
     fn original_with_later_edits(
         &self,
         record: &Record,
         current: &str,
+        entry: Option<KeyPath>,
     ) -> Result<Option<String>, Failure> {
-        match undo(record.format(), record.change(), current) {
+        let failed =
+            |error: &UndoError| super::disconnect::undo_failure(self.records, record, error);
+        let format = record.format();
+        let place = Place::Last;
+        let copy = entry.map(|path| Edit::Copy { path, from: current, place });
+        let copied = copy.map(|copy| format.edit(&record.connected, &[copy])).transpose();
+        let edited = copied.map_err(|problem| failed(&problem.into()))?;
+        let edited = edited.as_deref().unwrap_or(&record.connected);
+        match undo(format, Change { edited, ..record.change() }, current) {
             Ok(Undone::Original(text)) => Ok(text),
             Ok(Undone::Merged(text)) => Ok(Some(text)),
             Ok(Undone::Empty) => Ok(None),
-            Err(error) => Err(super::disconnect::undo_failure(self.records, record, &error)),
+            Err(error) => Err(failed(&error)),
         }
     }
 
-    fn entry(&self, client: ClientKind, path: &Path) -> Result<Value, Failure> {
+    /// Returns the entry that a client gets when it is connected for the first time.
+    fn new_entry(&self, client: ClientKind, path: &Path) -> Result<Value, Failure> {
         client_format::entry(client, &self.endpoint).ok_or_else(|| {
             let problem = "this client's file can only have servers that the client starts";
             let hint = format!("run `toolcrib connect {client}` without `--http`");

@@ -24,8 +24,8 @@ const SCHEMA_LINE: &str = "#:schema ./toolcrib.schema.json\n";
 /// Name of the file with the schema, in the folder of the config.
 const SCHEMA_NAME: &str = "toolcrib.schema.json";
 
-const HEADER: &str =
-    "# Written by `toolcrib import`. `toolcrib docs gateway-config` lists every key.\n";
+const HEADER: &str = "# Written by `toolcrib import` and `toolcrib connect`. `toolcrib docs gateway-config` lists every \
+                      key.\n";
 
 /// A config that servers are added to.
 pub(crate) struct Target {

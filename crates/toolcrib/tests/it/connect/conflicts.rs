@@ -56,6 +56,22 @@ fn servers_that_were_added_since_are_moved_by_a_second_connect() {
 }
 
 #[test]
+fn a_changed_entry_stays_when_later_servers_are_moved() {
+    let home = ConnectHome::new("changed");
+    let text = "[mcp_servers.files]\ncommand = \"npx\"\n";
+    home.put(".codex/config.toml", text);
+    home.succeed(&["connect", "--yes"]);
+    let args = "args = [\"mcp\", \"--profile\", \"work\"]";
+    let later = "\n[mcp_servers.later]\ncommand = \"later\"\n";
+    let changed = home.text(".codex/config.toml").replace("args = [\"mcp\"]", args);
+    home.put(".codex/config.toml", &format!("{changed}{later}"));
+    home.succeed(&["connect", "--yes"]);
+    assert_eq!(home.text(".codex/config.toml"), changed);
+    home.succeed(&["disconnect", "--yes"]);
+    assert_eq!(home.text(".codex/config.toml"), format!("{text}{later}"));
+}
+
+#[test]
 fn an_entry_that_the_user_changed_stops_the_undo_of_that_file() {
     let home = ConnectHome::new("conflict");
     home.put(".claude.json", CLAUDE);
