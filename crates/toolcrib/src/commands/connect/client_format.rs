@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 use toolcrib_client_files::{Format, KeyPath, get};
 use toolcrib_mcp::config::ClientKind;
 
-/// How a client reaches Toolcrib.
+/// How clients reach Toolcrib.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Endpoint {
-    /// The client starts this command.
-    Stdio { command: String, args: Vec<String> },
-    /// The client uses a running `toolcrib serve` at this URL.
-    Http { url: String },
+pub(super) struct Endpoint {
+    /// The command that clients start, and its arguments.
+    pub(super) command: String,
+    pub(super) args: Vec<String>,
+    /// The URL of `toolcrib serve`, which clients use instead of the command if they can.
+    pub(super) url: Option<String>,
 }
 
 pub(super) fn format(client: ClientKind) -> Format {
@@ -56,12 +57,16 @@ pub(super) fn container(client: ClientKind, file: &Path, value: &Value) -> KeyPa
     }
 }
 
-/// Returns the entry for Toolcrib, or `None` if the client's file cannot have servers over HTTP.
-pub(super) fn entry(client: ClientKind, endpoint: &Endpoint) -> Option<Value> {
-    match endpoint {
-        Endpoint::Stdio { command, args } => Some(stdio_entry(client, command, args)),
-        Endpoint::Http { url } => http_entry(client, url),
-    }
+/// Returns the entry for Toolcrib.
+pub(super) fn entry(client: ClientKind, endpoint: &Endpoint) -> Value {
+    let Endpoint { command, args, url } = endpoint;
+    let http = url.as_ref().filter(|_| can_have_url(client));
+    http.map_or_else(|| stdio_entry(client, command, args), |url| http_entry(client, url))
+}
+
+/// Whether a client's file can have servers over HTTP. In Claude Desktop, these are added in its settings instead.
+pub(super) fn can_have_url(client: ClientKind) -> bool {
+    client != ClientKind::ClaudeDesktop
 }
 
 fn stdio_entry(client: ClientKind, command: &str, args: &[String]) -> Value {
@@ -92,10 +97,9 @@ fn stdio_entry(client: ClientKind, command: &str, args: &[String]) -> Value {
 /// Goose's own default, in seconds.
 const GOOSE_TIMEOUT: u32 = 300;
 
-fn http_entry(client: ClientKind, url: &str) -> Option<Value> {
-    Some(match client {
+fn http_entry(client: ClientKind, url: &str) -> Value {
+    match client {
         ClientKind::ClaudeCode => json!({"type": "http", "url": url, "alwaysLoad": true}),
-        ClientKind::ClaudeDesktop => return None,
         ClientKind::VsCode => json!({"type": "http", "url": url}),
         ClientKind::Opencode => json!({"type": "remote", "url": url, "enabled": true}),
         ClientKind::Gemini => json!({"httpUrl": url}),
@@ -106,5 +110,5 @@ fn http_entry(client: ClientKind, url: &str) -> Option<Value> {
             "uri": url, "envs": {}, "env_keys": [], "headers": {}, "timeout": GOOSE_TIMEOUT,
         }),
         _ => json!({"url": url}),
-    })
+    }
 }

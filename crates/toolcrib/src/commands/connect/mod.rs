@@ -92,14 +92,14 @@ pub(crate) fn run(args: &ConnectArgs, output: &mut Output) -> Result<bool, Failu
         }
     }
     if args.http {
-        add_http_notes(&mut plans, config.target.http());
+        add_http_notes(&mut plans, &config);
     }
     let merge = planner.merge;
     let report = ConnectReport {
         clients: Vec::new(),
         config: Some(config.path.clone()),
         added: merge.added.clone(),
-        launch,
+        launch: Some(launch),
         written: false,
     };
     let write_config = || {
@@ -113,30 +113,38 @@ pub(crate) fn run(args: &ConnectArgs, output: &mut Output) -> Result<bool, Failu
     session.run(write_config, output)
 }
 
-/// Returns how clients reach Toolcrib, and why.
-fn endpoint(args: &ConnectArgs, config: &ConfigFile) -> (Endpoint, Option<LaunchReason>) {
-    if args.http {
-        return (
-            Endpoint::Http { url: format!("{}/mcp", proxy::origin(config.target.http())) },
-            None,
-        );
-    }
+/// Returns how clients reach Toolcrib, and why they use that command.
+fn endpoint(args: &ConnectArgs, config: &ConfigFile) -> (Endpoint, LaunchReason) {
     let start = ProcessStart::of_this_process();
     let is_same = |path: &Path| path.canonicalize().is_ok_and(|real| real == start.executable);
-    let launcher::Launch { command, mut args, reason } = start.launch(is_same);
-    args.push("mcp".to_owned());
+    let launcher::Launch { command, args: mut words, reason } = start.launch(is_same);
+    words.push("mcp".to_owned());
     if !config.is_default {
-        args.extend(["--config".to_owned(), config.path.to_string_lossy().into_owned()]);
+        words.extend(["--config".to_owned(), config.path.to_string_lossy().into_owned()]);
     }
-    (Endpoint::Stdio { command, args }, Some(reason))
+    let url = args.http.then(|| format!("{}/mcp", proxy::origin(config.target.http())));
+    (Endpoint { command, args: words, url }, reason)
 }
 
-fn add_http_notes(plans: &mut [FilePlan], http: &HttpSettings) {
+fn add_http_notes(plans: &mut [FilePlan], config: &ConfigFile) {
+    let http = config.target.http();
     let needs_token = http.token.is_some() || !http.listen.ip().is_loopback();
-    for plan in plans.iter_mut().filter(|plan| plan.change.is_some()) {
-        plan.report.notes.push("`toolcrib serve` must be running when the client uses it".into());
+    let option = if config.is_default {
+        String::new()
+    } else {
+        format!(" --config {}", config.path.display())
+    };
+    for report in plans.iter_mut().filter(|plan| plan.change.is_some()).map(|plan| &mut plan.report)
+    {
+        if !client_format::can_have_url(report.client) {
+            report.notes.push("its file cannot have a URL, so it starts `toolcrib mcp`".into());
+            continue;
+        }
+        report
+            .notes
+            .push(format!("`toolcrib serve{option}` must be running when the client uses it"));
         if needs_token {
-            plan.report.notes.push(
+            report.notes.push(
                 "the server requires a token: add the header `Authorization: Bearer TOKEN` to the entry".into(),
             );
         }

@@ -155,7 +155,7 @@ impl Planner<'_> {
     ) -> Result<Option<FilePlan>, Failure> {
         let mut report = FileReport::new(client, &parsed.file.path, Status::Planned);
         let removed = parsed.moved_servers(client, merge, &mut report);
-        let entry = if is_main { Some(self.entry(client, &parsed, &removed)?) } else { None };
+        let entry = is_main.then(|| self.entry(client, &parsed, &removed));
         report.entry = entry.as_ref().map(|entry| entry.name.clone());
         if removed.is_empty() {
             let Some(entry) = &entry else { return Ok(None) };
@@ -174,13 +174,8 @@ impl Planner<'_> {
     }
 
     /// Returns the name and the value of our entry. If the user has changed the entry, the change stays.
-    fn entry(
-        &self,
-        client: ClientKind,
-        parsed: &ParsedFile,
-        removed: &[String],
-    ) -> Result<OwnEntry, Failure> {
-        let value = self.new_entry(client, &parsed.file.path)?;
+    fn entry(&self, client: ClientKind, parsed: &ParsedFile, removed: &[String]) -> OwnEntry {
+        let value = client_format::entry(client, &self.endpoint);
         let recorded = self.recorded_entry(client, parsed);
         let record = self.records.find(client, Purpose::Servers, &parsed.file.path);
         if let (Some(name), Some(record)) = (recorded, record) {
@@ -188,14 +183,14 @@ impl Planner<'_> {
             let written = record.format().parse(&record.connected).ok();
             let written = written.as_ref().and_then(|written| get(written, &path));
             let now = get(&parsed.value, &path).filter(|now| Some(*now) != written);
-            return Ok(OwnEntry { value: now.cloned().unwrap_or(value), name });
+            return OwnEntry { value: now.cloned().unwrap_or(value), name };
         }
         let is_free = |name: &&&str| {
             removed.iter().any(|removed| removed == **name)
                 || get(&parsed.value, &entry_path(&parsed.container, name)).is_none()
         };
         let name = ENTRY_NAMES.iter().find(is_free).unwrap_or(&ENTRY_NAMES[0]);
-        Ok(OwnEntry { name: (*name).to_owned(), value })
+        OwnEntry { name: (*name).to_owned(), value }
     }
 
     fn change(
@@ -258,15 +253,6 @@ impl Planner<'_> {
             Ok(Undone::Empty) => Ok(None),
             Err(error) => Err(failed(&error)),
         }
-    }
-
-    /// Returns the entry that a client gets when it is connected for the first time.
-    fn new_entry(&self, client: ClientKind, path: &Path) -> Result<Value, Failure> {
-        client_format::entry(client, &self.endpoint).ok_or_else(|| {
-            let problem = "this client's file can only have servers that the client starts";
-            let hint = format!("run `toolcrib connect {client}` without `--http`");
-            Failure::input(format!("`{}`", path.display()), &problem, hint)
-        })
     }
 }
 

@@ -132,6 +132,17 @@ fn a_link_stays_a_link_and_a_read_only_file_is_not_changed() {
 }
 
 #[test]
+fn the_name_of_a_server_that_stays_is_not_taken() {
+    let home = ConnectHome::new("name");
+    let text = r#"{"servers": {"toolcrib": {"command": "x", "env": {"A": "${input:key}"}}}}"#;
+    home.put(".config/Code/User/mcp.json", text);
+    let document = home.succeed(&["connect", "--yes"]);
+    assert_eq!(reports(&document, "vscode")[0]["entry"], "toolcrib-gateway");
+    home.succeed(&["disconnect", "--yes"]);
+    assert_eq!(home.text(".config/Code/User/mcp.json"), text);
+}
+
+#[test]
 fn an_entry_that_the_user_added_is_kept() {
     let home = ConnectHome::new("by-hand");
     let text = r#"{"mcpServers": {"crib": {"command": "toolcrib", "args": ["mcp", "--config", "/c.toml"]}, "x": {"command": "x"}}}"#;
@@ -156,5 +167,6 @@ fn a_file_that_cannot_be_parsed_does_not_affect_the_other_clients() {
                  hint: write one key per line, each indented below the name; then run the command again\n";
     assert!(run.err.ends_with(goose), "{}", run.err);
     assert!(home.text(".claude.json").contains("toolcrib"));
-    assert!(!home.config().servers.contains_key("a"), "a server that stays must not run twice");
+    let servers: Vec<String> = home.config().servers.into_keys().collect();
+    assert_eq!(servers, ["docs", "notes"], "a server that stays must not run twice");
 }

@@ -62,15 +62,15 @@ fn with_http_each_client_gets_the_url_in_the_config() {
         ".config/toolcrib/toolcrib.toml",
         "[http]\nlisten = \"127.0.0.1:4999\"\ntoken = \"CANARY-0123456789abcdef\"\n",
     );
-    let run = home.run(&["connect", "--http", "--yes", "--json"]);
-    assert_eq!(run.code, 2, "Claude Desktop has no servers over HTTP: {run:?}");
-    let desktop = &reports(&run.json(), "claude-desktop")[0].clone();
-    assert_eq!(desktop["hint"], "run `toolcrib connect claude-desktop` without `--http`");
-    let notes = reports(&run.json(), "cursor")[0]["notes"].to_string();
+    let document = home.succeed(&["connect", "--http", "--yes"]);
+    let notes = reports(&document, "claude-desktop")[0]["notes"].to_string();
+    assert!(notes.contains("its file cannot have a URL, so it starts `toolcrib mcp`"), "{notes}");
+    let notes = reports(&document, "cursor")[0]["notes"].to_string();
     assert!(notes.contains("add the header `Authorization: Bearer TOKEN` to the entry"), "{notes}");
     let url = "http://127.0.0.1:4999/mcp";
-    for (client, file, _) in MOVED.iter().filter(|(client, ..)| *client != "claude-desktop") {
-        let expected = match *client {
+    for (client, file, _) in MOVED {
+        let expected = match client {
+            "claude-desktop" => json!({"command": env!("CARGO_BIN_EXE_toolcrib"), "args": ["mcp"]}),
             "claude-code" => json!({"type": "http", "url": url, "alwaysLoad": true}),
             "vscode" => json!({"type": "http", "url": url}),
             "opencode" => json!({"type": "remote", "url": url, "enabled": true}),
