@@ -20,6 +20,9 @@ impl FileProblem {
 
     /// The file parses, but is written in a way that the editor does not support.
     pub(crate) fn unsupported(problem: impl Into<String>) -> Self {
-        Self::new(problem, "edit this part of the file by hand, as docs/clients.md describes")
+        Self::new(
+            problem,
+            "edit this part of the file by hand, as `toolcrib docs clients` describes",
+        )
     }
 }

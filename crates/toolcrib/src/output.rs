@@ -108,7 +108,7 @@ impl Output {
     }
 
     /// Writes a line of a difference after its sign. Removed lines are red and added lines are green if standard output
-    /// is a terminal and `NO_COLOR` is not set.
+    /// may have colours.
     pub(crate) fn diff_line(&mut self, sign: &str, text: &str) -> Result<(), Failure> {
         let colour = match sign {
             "-" => "31",
@@ -116,7 +116,7 @@ impl Output {
             _ => "",
         };
         let text = clean(text).0;
-        if colour.is_empty() || !has_colour() {
+        if colour.is_empty() || !terminal::has_colours(io::stdout().is_terminal()) {
             return Ok(writeln!(self.out, "{sign}{text}")?);
         }
         Ok(writeln!(self.out, "\x1b[{colour}m{sign}{text}\x1b[0m")?)
@@ -130,11 +130,6 @@ impl Output {
     pub(crate) fn finish(&mut self) -> Result<(), Failure> {
         Ok(self.out.flush()?)
     }
-}
-
-/// Whether standard output may have colours.
-fn has_colour() -> bool {
-    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Prints a line to standard error, so that it is not mixed with output that is piped to another program. Write errors

@@ -127,7 +127,7 @@ impl FileReport {
         let notes = self.notes.iter().map(|note| format!("note: {note}"));
         for text in disabled.chain(renamed).chain(stays).chain(notes) {
             // Names in these files are untrusted text, and must not look like separate lines.
-            output.line(&format!("  {}", one_line(&text)))?;
+            output.wrapped(&format!("  {}", one_line(&text)))?;
         }
         Ok(())
     }

@@ -91,7 +91,7 @@ impl Session<'_> {
         };
         let count = self.report.added.len();
         let servers = if count == 1 { "1 server".to_owned() } else { format!("{count} servers") };
-        output.line(&format!(
+        output.wrapped(&format!(
             "Added to `{}`: {servers} ({})\n",
             config.display(),
             self.report.added.join(", ")
