@@ -40,15 +40,15 @@ pub fn redact(url: &str) -> String {
     format!("{scheme}://{user}{host}{}{query}", parts.join("/"))
 }
 
-/// Whether a URL refers to this machine, to this port, and to `base` or a path below it.
-pub fn is_local(url: &str, port: u16, base: &str) -> bool {
+/// Whether a URL refers to this machine, to this port if there is one, and to `base` or a path below it.
+pub fn is_local(url: &str, port: Option<u16>, base: &str) -> bool {
     let Some((_, rest)) = split(url) else { return false };
     let (authority, path) = authority(rest);
     let (host, written) = host_and_port(authority.rsplit('@').next().unwrap_or_default());
     let local = ["localhost", "127.0.0.1", "[::1]", "0.0.0.0"];
     let path = path.split(['?', '#']).next().unwrap_or_default();
     local.iter().any(|name| host.eq_ignore_ascii_case(name))
-        && written.and_then(|written| written.parse().ok()) == Some(port)
+        && (port.is_none() || written.and_then(|written| written.parse().ok()) == port)
         && path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
@@ -131,7 +131,7 @@ mod tests {
             ("http://127.0.0.1:4180/mcpx", false),
             ("http://example.com:4180/mcp", false),
         ] {
-            assert_eq!(is_local(url, 4180, "/mcp"), is_ours, "{url}");
+            assert_eq!(is_local(url, Some(4180), "/mcp"), is_ours, "{url}");
         }
     }
 }

@@ -34,6 +34,10 @@ const MCP_LOG_HELP: &str = "TOOLCRIB_LOG=error|warn|info|debug|trace|off sets th
 pub(crate) enum Command {
     /// Find the MCP servers of your clients and combine them into one config
     Import(ImportArgs),
+    /// Move the MCP servers of your clients into the config, and put one entry for Toolcrib in their place
+    Connect(ConnectArgs),
+    /// Take back what `connect` changed in your clients' files
+    Disconnect(DisconnectArgs),
     /// Connect to every server in the config, and report problems and how to fix them
     Doctor(DoctorArgs),
     /// Run the MCP gateway over stdio, for the client that starts it. Clients share one set of servers
@@ -86,6 +90,8 @@ impl Command {
             Self::Call(args) => args.json,
             Self::Eval(args) => args.json,
             Self::Import(args) => args.json,
+            Self::Connect(args) => args.json,
+            Self::Disconnect(args) => args.json,
             Self::Doctor(args) => args.json,
             Self::Ps(args) => args.json,
             Self::Stop(args) => args.json,
@@ -292,6 +298,42 @@ pub(crate) struct ImportArgs {
     /// print the config, with `***` in place of secrets
     #[arg(long, value_name = "F")]
     pub(crate) write: Option<PathBuf>,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
+pub(crate) struct ConnectArgs {
+    /// The clients to connect. Default: all clients that are found
+    #[arg(value_name = "CLIENT", value_parser = client())]
+    pub(crate) clients: Vec<ClientKind>,
+    /// Set the client's base URL to the proxy of `toolcrib serve` instead. No servers are moved
+    #[arg(long, conflicts_with = "http")]
+    pub(crate) proxy: bool,
+    /// Let the clients use a running `toolcrib serve` instead of starting `toolcrib mcp`
+    #[arg(long)]
+    pub(crate) http: bool,
+    /// Change the files without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// The config that the servers are added to. Default: `toolcrib/toolcrib.toml` in the user's config folder
+    #[arg(long, value_name = "F")]
+    pub(crate) config: Option<PathBuf>,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DisconnectArgs {
+    /// The clients to disconnect. Default: all connected clients
+    #[arg(value_name = "CLIENT", value_parser = client())]
+    pub(crate) clients: Vec<ClientKind>,
+    /// Change the files without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
     /// One JSON document on standard output
     #[arg(long)]
     pub(crate) json: bool,

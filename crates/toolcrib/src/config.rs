@@ -6,11 +6,11 @@
 pub(crate) mod disabled_servers;
 pub(crate) mod location;
 pub(crate) mod network;
-pub(crate) mod yaml;
 
 use std::path::Path;
 
 use serde_json::Value;
+use toolcrib_client_files::yaml;
 use toolcrib_core::{Error, Preset, Settings, SettingsReader};
 use toolcrib_server::HttpSettings;
 

@@ -3,7 +3,7 @@
 //! A command builds one typed report. With `--json` the report is the document on standard output; otherwise the
 //! command formats it as text. Notes and warnings go to standard error.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -105,6 +105,21 @@ impl Output {
     /// Writes a text that is part of this program, such as a script or a page of the documentation, without changes.
     pub(crate) fn own_text(&mut self, text: &[u8]) -> Result<(), Failure> {
         Ok(self.out.write_all(text)?)
+    }
+
+    /// Writes a line of a difference after its sign. Removed lines are red and added lines are green if standard output
+    /// may have colours.
+    pub(crate) fn diff_line(&mut self, sign: &str, text: &str) -> Result<(), Failure> {
+        let colour = match sign {
+            "-" => "31",
+            "+" => "32",
+            _ => "",
+        };
+        let text = clean(text).0;
+        if colour.is_empty() || !terminal::has_colours(io::stdout().is_terminal()) {
+            return Ok(writeln!(self.out, "{sign}{text}")?);
+        }
+        Ok(writeln!(self.out, "\x1b[{colour}m{sign}{text}\x1b[0m")?)
     }
 
     pub(crate) fn clear(&mut self) -> Result<(), Failure> {

@@ -8,7 +8,19 @@ use std::path::{Path, PathBuf};
 
 /// The pure crates, each with all its dependencies. A new dependency must itself be pure, and must be added to this
 /// list.
-const PURE: [(&str, &[&str]); 6] = [
+const PURE: [(&str, &[&str]); 7] = [
+    (
+        "toolcrib-client-files",
+        &[
+            "granit-parser",
+            "jsonc-parser",
+            "serde_json",
+            "similar",
+            "thiserror",
+            "toml",
+            "toml_edit",
+        ],
+    ),
     (
         "toolcrib-core",
         &[

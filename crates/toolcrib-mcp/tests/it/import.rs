@@ -251,6 +251,92 @@ fn cline() {
 }
 
 #[test]
+fn zed() {
+    let notes =
+        stdio_server("notes-server", &["--literal", "$${HOME}"], &[("NOTES_KEY", "CANARY-zed-1")]);
+    let headers = [("X-Key", "CANARY-zed-3")];
+    let remote = http_server("https://zed.example.com/mcp", &headers, OAuth::default());
+    check(
+        "home/.config/zed/settings.json",
+        ClientKind::Zed,
+        &[
+            ("notes-zed", Server { call_timeout: 30.0, ..notes }),
+            ("older", stdio_server("/opt/older", &["run"], &[("A", "CANARY-zed-2")])),
+            ("remote-zed", Server { enabled: false, ..remote }),
+        ],
+        &[
+            "`postgres`: `command` is missing, because an extension of Zed runs the server; it stays there",
+        ],
+    );
+}
+
+#[test]
+fn goose() {
+    // The file is YAML, which the binary parses; here it is given as JSON.
+    let value = json!({"extensions": {
+        "developer": {"type": "builtin", "enabled": true, "name": "developer"},
+        "helpdesk": {
+            "type": "stdio", "enabled": true, "name": "helpdesk", "cmd": "uvx", "args": ["helpdesk-server"],
+            "envs": {"URL": "https://help.example.com"}, "env_keys": [], "timeout": 120,
+            "available_tools": ["find_ticket"],
+        },
+        "stats": {
+            "type": "streamable_http", "enabled": false, "uri": "https://stats.example.com/mcp",
+            "headers": {"Authorization": "Bearer ${TOKEN}"},
+        },
+        "vault": {
+            "type": "stdio", "cmd": "vault-server", "args": [], "envs": {"A": "1"}, "env_keys": ["A", "VAULT_TOKEN"],
+        },
+        "old": {"type": "sse", "uri": "https://old.example.com/sse"},
+        "new": {"type": "quantum"},
+    }});
+    let source = ImportSource { file: Path::new("config.yaml"), folder: Path::new("/") };
+    let imported = read_value(ClientKind::Goose, &value, &source);
+    let helpdesk =
+        stdio_server("uvx", &["helpdesk-server"], &[("URL", "https://help.example.com")]);
+    let headers = [("Authorization", "Bearer ${TOKEN}")];
+    let stats = http_server("https://stats.example.com/mcp", &headers, OAuth::default());
+    let vault = [("A", "1"), ("VAULT_TOKEN", "${VAULT_TOKEN}")];
+    let expected = [
+        ("helpdesk", Server { call_timeout: 120.0, allow: texts(&["find_ticket"]), ..helpdesk }),
+        ("old", sse_server("https://old.example.com/sse")),
+        ("stats", Server { enabled: false, ..stats }),
+        ("vault", stdio_server("vault-server", &[], &vault)),
+    ];
+    assert_eq!(imported.servers, expected.map(|(name, server)| (name.to_owned(), server)).into());
+    let missing = "needs VAULT_TOKEN from Goose's keyring".to_owned();
+    assert_eq!(imported.client_only, [("vault".to_owned(), missing)].into());
+    assert_eq!(
+        imported.warnings,
+        [
+            "`vault`: `env_keys` is read from the environment, not from Goose's keyring",
+            "`new`: `type` names an unknown kind of extension; it is left out",
+        ]
+    );
+}
+
+/// An entry that starts Toolcrib must never be imported, because Toolcrib would call itself.
+#[test]
+fn entries_that_start_toolcrib_are_recognized() {
+    let value = json!({"mcpServers": {
+        "a": {"command": "/usr/local/bin/toolcrib", "args": ["mcp"]},
+        "b": {"command": "uvx", "args": ["toolcrib", "mcp", "--config", "/c.toml"]},
+        "c": {"command": "npx", "args": ["-y", "toolcrib@0.1.0", "mcp"]},
+        "d": {"command": "sh", "args": ["-c", "exec toolcrib mcp"]},
+        "e": {"url": "http://localhost:4180/mcp/work"},
+        "toolcrib": {"url": "http://127.0.0.1:9000/mcp"},
+        "other": {"url": "http://127.0.0.1:9000/mcp"},
+        "files": {"command": "files-server", "args": ["/src/toolcrib"]},
+    }});
+    let source = ImportSource { file: Path::new("any.json"), folder: Path::new("/") };
+    let imported = read_value(ClientKind::Other, &value, &source);
+    let own: Vec<&str> = imported.own_entries.iter().map(String::as_str).collect();
+    assert_eq!(own, ["a", "b", "c", "d", "e", "toolcrib"]);
+    let others: Vec<&str> = imported.servers.keys().map(String::as_str).collect();
+    assert_eq!(others, ["files", "other"]);
+}
+
+#[test]
 fn hermes() {
     // The file is YAML, which the binary parses; here it is given as JSON.
     let value = json!({"mcp_servers": {
@@ -301,6 +387,8 @@ fn every_client_can_have_servers_over_sse() {
             ClientKind::Codex | ClientKind::Hermes => json!({"mcp_servers": servers}),
             ClientKind::Opencode => json!({"mcp": servers}),
             ClientKind::VsCode => json!({"servers": servers}),
+            // Zed chooses the protocol itself, and Goose has its own format, which another test checks.
+            ClientKind::Zed | ClientKind::Goose => continue,
             _ => json!({"mcpServers": servers}),
         };
         let source = ImportSource { file: Path::new("file"), folder: Path::new("/") };
@@ -336,7 +424,14 @@ fn file_references_are_plain_text_in_other_clients_files() {
                 "b": {"url": format!("http://a/{text}"), "headers": {"A": text},
                     "oauth": {"clientSecret": text}},
             });
-            let value = json!({"mcpServers": servers, "servers": servers, "mcp_servers": servers});
+            let extensions = json!({
+                "a": {"type": "stdio", "cmd": text, "args": [text], "envs": {"A": text}, "cwd": text},
+                "b": {"type": "streamable_http", "uri": format!("http://a/{text}"), "headers": {"A": text}},
+            });
+            let value = json!({
+                "mcpServers": servers, "servers": servers, "mcp_servers": servers,
+                "context_servers": servers, "extensions": extensions,
+            });
             let source = ImportSource { file: Path::new("any"), folder: Path::new("/") };
             let imported = read_value(client, &value, &source);
             assert_eq!(imported.servers.len(), 2, "{client}: {:?}", imported.warnings);

@@ -49,7 +49,7 @@ fn sample(name: &str) -> (PathBuf, String) {
 }
 
 /// The path of every sample, relative to `tests/samples`.
-const SAMPLES: [&str; 12] = [
+const SAMPLES: [&str; 13] = [
     "home/.claude.json",
     "project/.mcp.json",
     "home/.config/Claude/claude_desktop_config.json",
@@ -62,6 +62,7 @@ const SAMPLES: [&str; 12] = [
     "project/opencode.json",
     "home/.gemini/settings.json",
     "home/.codeium/windsurf/mcp_config.json",
+    "home/.config/zed/settings.json",
 ];
 
 /// Imports a sample and detects its client. The working folder is `PROJECT`, as in Claude Code's sample.

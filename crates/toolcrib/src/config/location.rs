@@ -37,7 +37,7 @@ impl Location {
         if let Some(path) = named {
             return Ok(Some(Self::Named(path.to_owned())));
         }
-        let Some(path) = in_user_folder() else { return Ok(None) };
+        let Some(path) = user_config() else { return Ok(None) };
         match fs::symlink_metadata(&path) {
             Ok(_) => Ok(Some(Self::UserFolder(path))),
             Err(error) if is_missing(&error) => Ok(None),
@@ -70,7 +70,7 @@ impl Location {
 
 /// Describes which file is used, or that there is none. This is the first line of a command's log.
 pub(crate) fn describe_location(location: Option<&Location>) -> String {
-    let text = match (location, in_user_folder()) {
+    let text = match (location, user_config()) {
         (Some(location), _) => format!("config: `{}`", location.path().display()),
         (None, Some(path)) => {
             format!(
@@ -102,7 +102,7 @@ pub(crate) fn note_unused_config(location: Option<&Location>) {
 }
 
 /// Returns the path `toolcrib/toolcrib.toml` in the user's config folder, or `None` if the user has no config folder.
-fn in_user_folder() -> Option<PathBuf> {
+pub(crate) fn user_config() -> Option<PathBuf> {
     Some(UserFolders::from_environment().config?.join("toolcrib").join(NAME))
 }
 

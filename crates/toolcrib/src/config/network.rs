@@ -140,9 +140,11 @@ fn read(
     let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let at = ImportSource { file: &file, folder };
     let mut theirs = if is_yaml {
-        // Hermes is the only client with a config in YAML.
-        let value = super::foreign(path, &text)?.filter(|value| value.get("mcp_servers").is_some());
-        value.map(|value| import::read_value(ClientKind::Hermes, &value, &at))
+        // Hermes and Goose are the only clients with a config in YAML.
+        let clients = [(ClientKind::Hermes, "mcp_servers"), (ClientKind::Goose, "extensions")];
+        let value = super::foreign(path, &text)?.unwrap_or_default();
+        let client = clients.into_iter().find(|(_, key)| value.get(key).is_some());
+        client.map(|(client, _)| import::read_value(client, &value, &at))
     } else {
         import::read(&text, &at).map_err(failed)?
     };

@@ -90,7 +90,7 @@ fn found(answer: &Value) -> Vec<(String, String, Vec<String>)> {
 
 /// The files that the import finds, each with its client, its path and its servers: first the user's own files, then
 /// those of the working folder.
-const FOUND: [(&str, &str, &[&str]); 13] = [
+const FOUND: [(&str, &str, &[&str]); 15] = [
     ("claude-code", "ROOT/home/.claude.json", &["docs", "events", "local", "notes"]),
     ("claude-desktop", "ROOT/home/.config/Claude/claude_desktop_config.json", &["files"]),
     ("cursor", "ROOT/home/.cursor/mcp.json", &["design", "files-cursor"]),
@@ -104,6 +104,8 @@ const FOUND: [(&str, &str, &[&str]); 13] = [
         "ROOT/home/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
         &["legacy", "weather"],
     ),
+    ("zed", "ROOT/home/.config/zed/settings.json", &["notes-zed", "older", "remote-zed"]),
+    ("goose", "ROOT/home/.config/goose/config.yaml", &["helpdesk", "stats", "vault"]),
     ("hermes", "ROOT/home/.hermes/config.yaml", &["crm", "music", "old", "parked"]),
     ("claude-code", "ROOT/project/.mcp.json", &["tickets"]),
     ("vscode", "ROOT/project/.vscode/mcp.json", &["feed", "search", "wiki"]),
@@ -111,7 +113,7 @@ const FOUND: [(&str, &str, &[&str]); 13] = [
 ];
 
 /// The number of files in `FOUND` that are the user's own.
-const USERS: usize = 10;
+const USERS: usize = 12;
 
 #[test]
 fn every_clients_files_are_found() {
@@ -182,8 +184,23 @@ fn no_option_prints_a_secret() {
     assert!(written.contains("CANARY-env-1"), "the written file has the secrets");
 }
 
-/// The servers that are defined in the sample of a Hermes config, as TOML.
-const HERMES: &str = r#"
+/// The servers that are defined in the samples in YAML, as TOML.
+const YAML: &str = r#"
+[servers.helpdesk]
+command = "uvx"
+args = ["helpdesk-server"]
+env = { HELPDESK_URL = "https://help.example.com", HELPDESK_KEY = "CANARY-goose-1" }
+call_timeout = 120.0
+allow = ["find_ticket"]
+[servers.vault]
+command = "vault-server"
+env = { VAULT_TOKEN = "${VAULT_TOKEN}" }
+call_timeout = 300.0
+[servers.stats]
+url = "https://stats.example.com/mcp"
+headers = { Authorization = "Bearer CANARY-goose-2" }
+enabled = false
+call_timeout = 300.0
 [servers.crm]
 url = "https://crm.example.com/mcp"
 headers = { Authorization = "Bearer ${CRM_TOKEN}" }
@@ -218,13 +235,13 @@ fn the_written_config_equals_the_files_that_were_read() {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
     let config = GatewayConfig::from_toml(&fs::read_to_string(&path).unwrap()).unwrap();
-    // The library cannot read YAML, so the servers of Hermes' YAML file are compared with `HERMES`, which has the same
+    // The library cannot read YAML, so the servers of the YAML files are compared with `YAML`, which has the same
     // servers in TOML.
     let (yaml, others): (Vec<_>, Vec<_>) =
-        FOUND.into_iter().partition(|(client, ..)| *client == "hermes");
-    let hermes = GatewayConfig::from_toml(HERMES).unwrap();
+        FOUND.into_iter().partition(|(client, ..)| ["hermes", "goose"].contains(client));
+    let expected = GatewayConfig::from_toml(YAML).unwrap();
     for name in yaml.iter().flat_map(|(_, _, names)| *names) {
-        assert!(config.servers[*name] == hermes.servers[*name], "{name}");
+        assert!(config.servers[*name] == expected.servers[*name], "{name}");
     }
     for (client, file, names) in others {
         let client = ClientKind::from_name(client).unwrap();

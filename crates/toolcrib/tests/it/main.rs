@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod closed_stderr;
+#[cfg(unix)]
+mod connect;
 mod contract;
 mod demo;
 mod docs;

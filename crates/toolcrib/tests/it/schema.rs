@@ -222,7 +222,7 @@ fn a_new_config_names_the_schema_next_to_it_and_an_existing_one_stays_as_it_is()
     let config = fs::read_to_string(folder.join("new/toolcrib.toml")).unwrap();
     assert_eq!(
         config,
-        "#:schema ./toolcrib.schema.json\n# Written by `toolcrib import`. `toolcrib docs gateway-config` lists every key.\n\n\
+        "#:schema ./toolcrib.schema.json\n# Written by `toolcrib import` and `toolcrib connect`. `toolcrib docs gateway-config` lists every key.\n\n\
          [servers.files]\ncommand = \"npx\"\n"
     );
     let schema = fs::read_to_string(folder.join("new/toolcrib.schema.json")).unwrap();

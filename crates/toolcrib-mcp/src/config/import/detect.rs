@@ -19,6 +19,9 @@ pub(super) fn client(value: &Value, file: &Path) -> Option<ClientKind> {
     if is_object("mcpServers") {
         return Some(mcp_servers_client(value, file, name));
     }
+    if is_object("context_servers") {
+        return Some(ClientKind::Zed);
+    }
     if is_object("projects") && name.contains("claude") {
         return Some(ClientKind::ClaudeCode);
     }

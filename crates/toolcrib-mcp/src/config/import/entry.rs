@@ -18,6 +18,10 @@ pub(super) struct ImportBuilder {
     pub(super) disabled: BTreeMap<String, String>,
     /// The names of all entries, including those that were left out.
     pub(super) names: BTreeSet<String>,
+    /// The names of the entries that start Toolcrib itself, which are left out.
+    pub(super) own_entries: BTreeSet<String>,
+    /// The names of the servers that need something that only the client has, each with what is missing.
+    pub(super) client_only: BTreeMap<String, String>,
     pub(super) warnings: Vec<String>,
 }
 
@@ -37,11 +41,24 @@ impl ImportBuilder {
             return;
         };
         for (name, value) in map {
-            let mut entry = ServerEntry { name, keys: Map::new(), warnings: Vec::new(), convert };
+            let mut entry = ServerEntry {
+                name,
+                keys: Map::new(),
+                is_toolcrib: false,
+                client_only: None,
+                warnings: Vec::new(),
+                convert,
+            };
             let server = entry.server(value, &read);
             let disabled = server.as_ref().and_then(|_| entry.disabled_reason());
             self.warnings.append(&mut entry.warnings);
             self.names.insert(name.clone());
+            if entry.is_toolcrib {
+                self.own_entries.insert(name.clone());
+            }
+            if let Some(missing) = entry.client_only.filter(|_| server.is_some()) {
+                self.client_only.insert(name.clone(), missing);
+            }
             if let Some(server) = server {
                 self.disabled.remove(name);
                 self.servers.insert(name.clone(), server);
@@ -65,6 +82,8 @@ impl ImportBuilder {
 pub(super) struct ServerEntry<'a> {
     name: &'a str,
     keys: Map<String, Value>,
+    is_toolcrib: bool,
+    client_only: Option<String>,
     warnings: Vec<String>,
     /// Rewrites references from the client's syntax to the syntax of `toolcrib.toml`.
     convert: &'a dyn Fn(&str) -> String,
@@ -86,7 +105,8 @@ impl ServerEntry<'_> {
         };
         self.keys.clone_from(keys);
         let server = read(self)?;
-        if is_toolcrib(&server.transport) {
+        if is_toolcrib(self.name, &server.transport) {
+            self.is_toolcrib = true;
             let problem = "is Toolcrib itself and is left out: it would call itself endlessly";
             self.warnings.push(format!("`{}` {problem}", self.name));
             return None;
@@ -102,6 +122,11 @@ impl ServerEntry<'_> {
     /// Adds a warning about a key. The warning must not contain the key's value, which may be a secret.
     pub(super) fn warn(&mut self, key: &str, problem: &str) {
         self.warnings.push(format!("`{}`: `{key}` {problem}", self.name));
+    }
+
+    /// Notes that the server needs something that only the client has.
+    pub(super) fn set_client_only(&mut self, missing: impl Into<String>) {
+        self.client_only.get_or_insert(missing.into());
     }
 
     pub(super) fn has(&self, key: &str) -> bool {
@@ -210,9 +235,14 @@ impl ServerEntry<'_> {
     /// Builds a stdio transport from `command`, `args`, `env` and `cwd`. Adds a warning and returns `None` if `command`
     /// is missing or is not a string.
     pub(super) fn stdio(&mut self) -> Option<Transport> {
-        let Some(command) = self.string("command") else {
-            if !self.has("command") {
-                self.warn("command", "is missing, and so is `url`; the server is left out");
+        self.stdio_from("command", "env")
+    }
+
+    /// Builds a stdio transport from the keys that a client uses for the command and the variables.
+    pub(super) fn stdio_from(&mut self, command_key: &str, env_key: &str) -> Option<Transport> {
+        let Some(command) = self.string(command_key) else {
+            if !self.has(command_key) {
+                self.warn(command_key, "is missing, and so is `url`; the server is left out");
             }
             return None;
         };
@@ -220,7 +250,7 @@ impl ServerEntry<'_> {
         Some(Transport::Stdio {
             command,
             args: args.iter().map(|arg| (self.convert)(arg).into()).collect(),
-            env: self.map("env"),
+            env: self.map(env_key),
             cwd: self.string("cwd").filter(|cwd| !cwd.is_empty()).map(PathBuf::from),
         })
     }
@@ -318,9 +348,9 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// Whether a server is Toolcrib itself, started directly, started through a runner such as `npx`, or reached at its own
-/// URL.
-fn is_toolcrib(transport: &Transport) -> bool {
+/// Whether a server is Toolcrib itself, started directly, started through a runner such as `npx` or a shell, or reached
+/// at its own URL. An entry named `toolcrib` may use any port of this machine, because `http.listen` may set any port.
+fn is_toolcrib(entry: &str, transport: &Transport) -> bool {
     let is_name = |text: &str| {
         let name = Path::new(text).file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let name = name.rsplit('\\').next().unwrap_or_default();
@@ -331,11 +361,15 @@ fn is_toolcrib(transport: &Transport) -> bool {
         Transport::Stdio { command, args, .. } => {
             // An argument `toolcrib` may be the name of a folder that is passed to another server, so it counts as our
             // own command only if `mcp` follows.
-            let runs = |pair: &[Secret]| is_name(pair[0].expose()) && pair[1].expose() == "mcp";
-            is_name(command) || args.windows(2).any(runs)
+            let runs = |pair: &[&str]| is_name(pair[0]) && pair[1] == "mcp";
+            // A shell gets the whole command in one argument.
+            let words: Vec<&str> =
+                args.iter().flat_map(|arg| arg.expose().split_whitespace()).collect();
+            is_name(command) || words.windows(2).any(runs)
         }
         Transport::Http { url, .. } => {
-            url::is_local(url, HttpSettings::default().listen.port(), "/mcp")
+            url::is_local(url, Some(HttpSettings::default().listen.port()), "/mcp")
+                || entry == "toolcrib" && url::is_local(url, None, "/mcp")
         }
     }
 }

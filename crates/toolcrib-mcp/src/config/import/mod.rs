@@ -13,6 +13,7 @@ mod cursor;
 mod detect;
 mod entry;
 mod gemini;
+mod goose;
 mod hermes;
 mod mcp_servers;
 mod opencode;
@@ -20,6 +21,7 @@ mod project_folder;
 mod server_choices;
 mod vscode;
 mod windsurf;
+mod zed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -57,6 +59,10 @@ pub enum ClientKind {
     Windsurf,
     /// Cline: `cline_mcp_settings.json`.
     Cline,
+    /// Zed: `settings.json`.
+    Zed,
+    /// Goose: `config.yaml`.
+    Goose,
     /// Hermes: `config.yaml`.
     Hermes,
     /// Any other client with the key `mcpServers`.
@@ -65,7 +71,7 @@ pub enum ClientKind {
 
 impl ClientKind {
     /// All clients except [`Self::Other`].
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::ClaudeCode,
         Self::ClaudeDesktop,
         Self::Cursor,
@@ -75,6 +81,8 @@ impl ClientKind {
         Self::Gemini,
         Self::Windsurf,
         Self::Cline,
+        Self::Zed,
+        Self::Goose,
         Self::Hermes,
     ];
 
@@ -90,6 +98,8 @@ impl ClientKind {
             Self::Gemini => "gemini",
             Self::Windsurf => "windsurf",
             Self::Cline => "cline",
+            Self::Zed => "zed",
+            Self::Goose => "goose",
             Self::Hermes => "hermes",
             Self::Other => "other",
         }
@@ -118,6 +128,11 @@ pub struct ImportedConfig {
     pub disabled: BTreeMap<String, String>,
     /// The names of all entries, including those that were left out.
     pub names: BTreeSet<String>,
+    /// The names of the entries that start Toolcrib itself, which are left out.
+    pub own_entries: BTreeSet<String>,
+    /// The names of the servers that need something that only the client has, such as a secret in its keyring, each
+    /// with what is missing.
+    pub client_only: BTreeMap<String, String>,
     /// Messages about settings that were changed or ignored.
     pub warnings: Vec<String>,
 }
@@ -153,7 +168,7 @@ pub fn read(text: &str, source: &ImportSource<'_>) -> Result<Option<ImportedConf
     }))
 }
 
-/// Reads the file of a known client. Hermes uses YAML, of which only the JSON subset is supported here. Callers with a
+/// Reads the file of a known client. Hermes and Goose use YAML, of which only the JSON subset is supported here. Callers with a
 /// YAML parser use [`read_value`].
 pub fn read_as(
     client: ClientKind,
@@ -177,11 +192,14 @@ pub fn read_value(client: ClientKind, value: &Value, source: &ImportSource<'_>) 
         ClientKind::Gemini => gemini::read(value, &mut builder),
         ClientKind::Windsurf => windsurf::read(value, &mut builder),
         ClientKind::Cline => cline::read(value, &mut builder),
+        ClientKind::Zed => zed::read(value, &mut builder),
+        ClientKind::Goose => goose::read(value, &mut builder),
         ClientKind::Hermes => hermes::read(value, &mut builder),
         ClientKind::Other => mcp_servers::read(value, &mut builder),
     }
-    let entry::ImportBuilder { servers, disabled, names, warnings } = builder;
-    ImportedConfig { client, servers, disabled, names, warnings }
+    let entry::ImportBuilder { servers, disabled, names, own_entries, client_only, warnings } =
+        builder;
+    ImportedConfig { client, servers, disabled, names, own_entries, client_only, warnings }
 }
 
 fn check_size(text: &str) -> Result<(), ConfigError> {

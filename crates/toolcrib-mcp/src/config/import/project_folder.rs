@@ -15,7 +15,7 @@ pub fn project_folder(file: &Path) -> Option<&Path> {
     let folder = file.parent()?;
     let folder_name = folder.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let project = match (folder_name, file.file_name()?.to_str()?) {
-        (".cursor" | ".vscode" | ".gemini" | ".codex", _) => folder.parent()?,
+        (".cursor" | ".vscode" | ".gemini" | ".codex" | ".zed", _) => folder.parent()?,
         (_, ".mcp.json") => folder,
         // A file in `.config/opencode` contains the user's settings and belongs to no project.
         (_, "opencode.json" | "opencode.jsonc") if !folder.ends_with(".config/opencode") => folder,

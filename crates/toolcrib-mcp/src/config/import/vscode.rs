@@ -30,6 +30,7 @@ fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
         }
     };
     for key in asking {
+        entry.set_client_only("asks for an input, which only VS Code can do");
         entry.warn(
             &key,
             "asks for an input: set an environment variable and write `${NAME}` instead",

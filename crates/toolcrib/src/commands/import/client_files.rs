@@ -11,7 +11,7 @@ use toolcrib_mcp::config::ClientKind;
 use crate::user_folders::{UserFolders, absolute};
 
 /// The folders that contain the files of clients.
-pub(super) struct ClientFolders {
+pub(crate) struct ClientFolders {
     home: Option<PathBuf>,
     /// `XDG_CONFIG_HOME`, else `~/.config`.
     config: Option<PathBuf>,
@@ -19,11 +19,11 @@ pub(super) struct ClientFolders {
     app_data: Option<PathBuf>,
     /// `HERMES_HOME`, else `~/.hermes`.
     hermes: Option<PathBuf>,
-    pub(super) folder: PathBuf,
+    pub(crate) folder: PathBuf,
 }
 
 impl ClientFolders {
-    pub(super) fn from_variables(
+    pub(crate) fn from_variables(
         variable: impl Fn(&str) -> Option<OsString>,
         folder: PathBuf,
     ) -> Self {
@@ -42,7 +42,7 @@ impl ClientFolders {
     }
 
     /// Returns the paths of a client's files in the user's folders.
-    pub(super) fn user_files(&self, client: ClientKind) -> Vec<PathBuf> {
+    pub(crate) fn user_files(&self, client: ClientKind) -> Vec<PathBuf> {
         let (home, config) = (self.home.as_ref(), self.config.as_ref());
         let below = |root: Option<&PathBuf>, names: &[&str]| -> Vec<PathBuf> {
             names.iter().filter_map(|name| Some(root?.join(name))).collect()
@@ -69,14 +69,41 @@ impl ClientFolders {
                 in_app_folders(&["Code/User/globalStorage/saoudrizwan.claude-dev/settings/\
                                          cline_mcp_settings.json"])
             }
+            ClientKind::Zed => {
+                let mac = below(home, &[".config/zed/settings.json"]);
+                let mut files = below(config, &["zed/settings.json"]);
+                files.extend(
+                    mac.into_iter().filter(|file| !files.contains(file)).collect::<Vec<_>>(),
+                );
+                files
+            }
+            ClientKind::Goose => {
+                let mut files = below(config, &["goose/config.yaml"]);
+                files.extend(below(self.app_data.as_ref(), &["Block/goose/config/config.yaml"]));
+                files
+            }
             ClientKind::Hermes => below(self.hermes.as_ref(), &["config.yaml"]),
             ClientKind::Other => vec![],
         }
     }
 
+    /// Returns the path of the user's file with the base URL of a client, or `None` if the client has no such file.
+    pub(crate) fn proxy_file(&self, client: ClientKind) -> Option<PathBuf> {
+        match client {
+            ClientKind::ClaudeCode => Some(self.home.as_ref()?.join(".claude/settings.json")),
+            ClientKind::Gemini => Some(self.home.as_ref()?.join(".gemini/.env")),
+            ClientKind::Codex | ClientKind::Opencode => {
+                let files = self.user_files(client);
+                let existing = files.iter().find(|file| file.is_file());
+                existing.or(files.first()).cloned()
+            }
+            _ => None,
+        }
+    }
+
     /// Returns the paths of a client's files in the working folder. If the working folder is the home folder, the
     /// user's own files are excluded.
-    pub(super) fn project_files(&self, client: ClientKind) -> Vec<PathBuf> {
+    pub(crate) fn project_files(&self, client: ClientKind) -> Vec<PathBuf> {
         let names: &[&str] = match client {
             ClientKind::ClaudeCode => &[".mcp.json"],
             ClientKind::Cursor => &[".cursor/mcp.json"],
@@ -84,9 +111,11 @@ impl ClientFolders {
             ClientKind::Codex => &[".codex/config.toml"],
             ClientKind::Opencode => &["opencode.json", "opencode.jsonc"],
             ClientKind::Gemini => &[".gemini/settings.json"],
+            ClientKind::Zed => &[".zed/settings.json"],
             ClientKind::ClaudeDesktop
             | ClientKind::Windsurf
             | ClientKind::Cline
+            | ClientKind::Goose
             | ClientKind::Hermes
             | ClientKind::Other => &[],
         };

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use toolcrib_client_files::yaml;
 use toolcrib_mcp::config::import::{
     ImportSource, SettingsOwner, project_folder, read_as, read_value, set_start_folder,
 };
@@ -16,8 +17,8 @@ use toolcrib_server::ConfigError;
 use super::client_files::ClientFolders;
 use super::merge::ServerMerge;
 use super::sent_references;
+use crate::config::disabled_servers;
 use crate::config::location::read_regular;
-use crate::config::{disabled_servers, yaml};
 use crate::output::Failure;
 
 /// The clients' files that were found, and what was read from them.
@@ -44,10 +45,10 @@ pub(super) struct FoundFile {
 }
 
 /// A server, and why it is disabled or was not imported.
-#[derive(Serialize)]
-pub(super) struct ServerReason {
-    pub(super) server: String,
-    pub(super) reason: String,
+#[derive(Debug, Serialize)]
+pub(crate) struct ServerReason {
+    pub(crate) server: String,
+    pub(crate) reason: String,
 }
 
 #[derive(Serialize)]
@@ -118,14 +119,26 @@ fn read(
     file: &Path,
     folder: &Path,
 ) -> Result<ImportedConfig, (String, String)> {
+    let text = read_regular(file).map_err(|failure| (failure.to_string(), failure.hint()))?;
+    import_text(client, file, &text, folder)
+}
+
+/// Reads the text of a client's file, and disables the servers that the user has disabled in another file. An error is
+/// a problem and a hint.
+pub(crate) fn import_text(
+    client: ClientKind,
+    file: &Path,
+    text: &str,
+    folder: &Path,
+) -> Result<ImportedConfig, (String, String)> {
     let parts = |failure: Failure| (failure.to_string(), failure.hint());
-    let text = read_regular(file).map_err(parts)?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let place = ImportSource { file, folder };
-    let mut foreign = if client == ClientKind::Hermes {
-        let value = yaml::parse(&text).map_err(|error| (error.to_string(), error.hint().into()))?;
+    let mut foreign = if matches!(client, ClientKind::Hermes | ClientKind::Goose) {
+        let value = yaml::parse(text).map_err(|error| (error.to_string(), error.hint().into()))?;
         read_value(client, &value, &place)
     } else {
-        read_as(client, &text, &place)
+        read_as(client, text, &place)
             .map_err(|error: ConfigError| (error.to_string(), error.hint))?
     };
     disabled_servers::apply(&mut foreign, file, folder).map_err(parts)?;
@@ -141,7 +154,7 @@ impl DiscoveredFiles {
         scope: SettingsOwner,
         merge: &mut ServerMerge,
     ) {
-        let ImportedConfig { client, servers, disabled, names, mut warnings } = foreign;
+        let ImportedConfig { client, servers, disabled, names, mut warnings, .. } = foreign;
         // A file without servers is not reported, unless there are warnings about it. It may be, for example, the
         // settings of an editor.
         if servers.is_empty() && warnings.is_empty() {

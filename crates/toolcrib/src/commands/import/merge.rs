@@ -10,22 +10,23 @@ use toolcrib_mcp::config::{ClientKind, Server};
 const MAX_NAME_CHARS: usize = 128;
 
 /// The servers of a config, and those that were added to it.
-pub(super) struct ServerMerge {
+#[derive(Clone)]
+pub(crate) struct ServerMerge {
     servers: BTreeMap<String, Server>,
     /// Names of the user's servers that were not imported.
     reserved: BTreeSet<String>,
     /// Names of the added servers, in order.
-    pub(super) added: Vec<String>,
+    pub(crate) added: Vec<String>,
 }
 
 impl ServerMerge {
     /// Starts with the existing servers of a config.
-    pub(super) fn new(servers: BTreeMap<String, Server>) -> Self {
+    pub(crate) fn new(servers: BTreeMap<String, Server>) -> Self {
         Self { servers, reserved: BTreeSet::new(), added: Vec::new() }
     }
 
     /// Adds one of the user's servers, and returns the name it gets.
-    pub(super) fn add(&mut self, client: ClientKind, name: &str, server: Server) -> String {
+    pub(crate) fn add(&mut self, client: ClientKind, name: &str, server: Server) -> String {
         let mut candidate = name.to_owned();
         let mut attempt = 1;
         loop {
@@ -46,14 +47,14 @@ impl ServerMerge {
     }
 
     /// Reserves the names of the user's servers, so that a project's server cannot take them.
-    pub(super) fn reserve(&mut self, names: BTreeSet<String>) {
+    pub(crate) fn reserve(&mut self, names: BTreeSet<String>) {
         self.reserved.extend(names);
     }
 
     /// Adds a project's server, or returns why it cannot be imported. `read` is the server as the file defines it.
     /// `anchored` is the same server with paths resolved against the project's folder, and this one is added. If an
     /// existing server equals either of them, nothing is added.
-    pub(super) fn add_project(
+    pub(crate) fn add_project(
         &mut self,
         name: &str,
         read: &Server,
@@ -83,11 +84,11 @@ impl ServerMerge {
         self.servers.insert(name, server);
     }
 
-    pub(super) fn server(&self, name: &str) -> Option<&Server> {
+    pub(crate) fn server(&self, name: &str) -> Option<&Server> {
         self.servers.get(name)
     }
 
-    pub(super) fn into_servers(self) -> BTreeMap<String, Server> {
+    pub(crate) fn into_servers(self) -> BTreeMap<String, Server> {
         self.servers
     }
 }

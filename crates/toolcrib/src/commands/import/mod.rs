@@ -3,12 +3,12 @@
 //! The printed config contains no secrets: `***` replaces each literal secret. Only the file that `--write` names
 //! contains the secrets.
 
-mod client_files;
-mod discover;
-mod merge;
+pub(super) mod client_files;
+pub(super) mod discover;
+pub(super) mod merge;
 mod print;
 mod sent_references;
-mod target;
+pub(super) mod target;
 
 use std::path::{Path, PathBuf};
 

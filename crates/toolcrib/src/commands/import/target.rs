@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toolcrib_mcp::GatewayConfig;
 use toolcrib_mcp::config::{Server, server_toml};
+use toolcrib_server::HttpSettings;
 
 use crate::config::location::read_text;
 use crate::config::network::Sections;
@@ -23,11 +24,11 @@ const SCHEMA_LINE: &str = "#:schema ./toolcrib.schema.json\n";
 /// Name of the file with the schema, in the folder of the config.
 const SCHEMA_NAME: &str = "toolcrib.schema.json";
 
-const HEADER: &str =
-    "# Written by `toolcrib import`. `toolcrib docs gateway-config` lists every key.\n";
+const HEADER: &str = "# Written by `toolcrib import` and `toolcrib connect`. `toolcrib docs gateway-config` lists every \
+                      key.\n";
 
 /// A config that servers are added to.
-pub(super) struct Target {
+pub(crate) struct Target {
     path: PathBuf,
     /// The text of the file; `None` if the file does not exist yet.
     text: Option<String>,
@@ -35,7 +36,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         // If the path is a symbolic link, the link is followed and not replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if !path.exists() {
@@ -48,11 +49,16 @@ impl Target {
         Ok(Self { path, text: Some(text), sections })
     }
 
-    pub(super) fn servers(&self) -> BTreeMap<String, Server> {
+    /// Returns the settings of the HTTP server.
+    pub(crate) fn http(&self) -> &HttpSettings {
+        &self.sections.http
+    }
+
+    pub(crate) fn servers(&self) -> BTreeMap<String, Server> {
         self.sections.gateway.servers.clone()
     }
 
-    pub(super) fn write(
+    pub(crate) fn write(
         self,
         servers: BTreeMap<String, Server>,
         added: &[String],
@@ -105,7 +111,7 @@ struct SchemaTitle {
 }
 
 /// Replaces a file atomically. A new file is readable only by the user; an existing one keeps its permissions.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
     let mut options = fs::OpenOptions::new();

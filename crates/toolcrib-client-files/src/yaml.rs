@@ -25,17 +25,28 @@ const MAX_DEPTH: usize = 128;
 
 /// Why a YAML text cannot be used.
 #[derive(Debug, Error, PartialEq)]
-pub(crate) enum YamlError {
+pub enum YamlError {
+    /// The text is not YAML.
     #[error("{problem} at line {line}, column {column}")]
-    Invalid { problem: String, line: usize, column: usize },
+    Invalid {
+        /// What is wrong.
+        problem: String,
+        /// The line, counted from 1.
+        line: usize,
+        /// The column, counted from 1.
+        column: usize,
+    },
+    /// The text contains more than one document.
     #[error("more than one YAML document")]
     SeveralDocuments,
+    /// The document would need too much memory.
     #[error("too large or too deeply nested, with aliases expanded")]
     TooLarge,
 }
 
 impl YamlError {
-    pub(crate) fn hint(&self) -> &'static str {
+    /// Returns what the user can do.
+    pub fn hint(&self) -> &'static str {
         match self {
             Self::Invalid { .. } => "the file must be YAML",
             Self::SeveralDocuments => "keep one document in the file",
@@ -49,7 +60,7 @@ impl YamlError {
 }
 
 /// Parses a text that contains a single document. An empty text is null.
-pub(crate) fn parse(text: &str) -> Result<Value, YamlError> {
+pub fn parse(text: &str) -> Result<Value, YamlError> {
     let mut builder = YamlBuilder::default();
     for next in Parser::new_from_str(text) {
         let (event, span) = next.map_err(|error| match error.kind() {
