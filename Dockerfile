@@ -20,7 +20,8 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 1000 --create-home --shell /usr/sbin/nologin toolcrib \
-    && install --directory --owner=toolcrib --group=toolcrib --mode=700 /config/toolcrib /state
+    && install --directory /config/toolcrib \
+    && install --directory --owner=toolcrib --group=toolcrib --mode=700 /state
 COPY --from=build /out/licences /usr/share/doc/toolcrib
 COPY --from=build /out/toolcrib /usr/local/bin/toolcrib
 COPY packages/container/health /usr/local/bin/toolcrib-health

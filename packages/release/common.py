@@ -75,8 +75,13 @@ def cargo_metadata():
     return json.loads(output(command, "install Rust", cwd=ROOT))
 
 
+def manifest(key):
+    """Returns a value of the program's Cargo.toml."""
+    return next(package[key] for package in cargo_metadata()["packages"] if package["name"] == PROGRAM)
+
+
 def version():
-    return next(package["version"] for package in cargo_metadata()["packages"] if package["name"] == PROGRAM)
+    return manifest("version")
 
 
 def target_folder():

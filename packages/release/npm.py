@@ -6,23 +6,28 @@ names such as `toolcrib-linux-x64`, anyone could take the name of a platform tha
 
 import json
 
-from .common import PROGRAM, ROOT, TARGETS, version, write_tar
+from .common import PROGRAM, ROOT, TARGETS, manifest, version, write_tar
 
 LAUNCHER = ROOT / "packages" / "npm" / PROGRAM
 README = ROOT / "crates" / PROGRAM / "README.md"
 
 
+def shared_fields():
+    # Trusted publishing compares the repository with the one whose workflow publishes.
+    return {"version": version(), "repository": {"type": "git", "url": manifest("repository")}}
+
+
 def launcher_manifest():
     """Returns the launcher's package.json with the version, and with the packages of all platforms in that version."""
-    manifest = json.loads((LAUNCHER / "package.json").read_text(encoding="utf-8"))
+    fields = json.loads((LAUNCHER / "package.json").read_text(encoding="utf-8"))
     names = sorted(target.npm_name for target in TARGETS.values())
-    return {**manifest, "version": version(), "optionalDependencies": dict.fromkeys(names, version())}
+    return {**fields, **shared_fields(), "optionalDependencies": dict.fromkeys(names, version())}
 
 
 def platform_manifest(target):
-    manifest = {
+    fields = {
         "name": target.npm_name,
-        "version": version(),
+        **shared_fields(),
         "description": f"The program of the package `{PROGRAM}`, for {target.os} on {target.cpu}",
         "license": "MIT OR Apache-2.0",
         # Yarn's Plug'n'Play keeps packages in zip files, from which a program cannot be started.
@@ -30,11 +35,11 @@ def platform_manifest(target):
         "os": [target.os],
         "cpu": [target.cpu],
     }
-    return manifest if target.manylinux is None else {**manifest, "libc": ["glibc"]}
+    return fields if target.manylinux is None else {**fields, "libc": ["glibc"]}
 
 
-def to_json(manifest):
-    return (json.dumps(manifest, indent=2) + "\n").encode()
+def to_json(fields):
+    return (json.dumps(fields, indent=2) + "\n").encode()
 
 
 def build(target, options, binary, licences, folder):
