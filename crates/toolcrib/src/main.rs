@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         Command::Mcp(args) => commands::gateway::mcp::run(&args, &mut output),
         Command::Serve(args) => commands::gateway::serve::run(&args, &mut output),
         Command::Import(args) => commands::import::run(&args, &mut output),
-        Command::Connect(args) => commands::connect::run(&args, &mut output),
+        Command::Connect(args) => commands::connect_then_check::run(&args, &mut output),
         Command::Disconnect(args) => commands::connect::disconnect::run(&args, &mut output),
         Command::Doctor(args) => commands::gateway::doctor::run(&args, &mut output),
         Command::Login(args) => commands::gateway::login::run(&args, &mut output),

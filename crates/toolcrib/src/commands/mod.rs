@@ -3,6 +3,7 @@
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod connect;
+pub(crate) mod connect_then_check;
 pub(crate) mod demo;
 pub(crate) mod docs;
 pub(crate) mod eval;

@@ -280,7 +280,8 @@ Added to `HOME/.config/toolcrib/toolcrib.toml`: 1 server (files)
 
 Connected cursor.
   backup: HOME/.local/state/toolcrib/connected/cursor-mcp.json.original
-Restart these clients. `toolcrib disconnect` takes the changes back."
+Restart these clients. `toolcrib disconnect` takes the changes back.
+`toolcrib doctor` checks the servers."
     );
     assert_eq!(lines.collect::<Vec<_>>().join("\n"), expected);
 }

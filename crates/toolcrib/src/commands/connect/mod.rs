@@ -68,7 +68,15 @@ impl ConfigFile {
     }
 }
 
-pub(crate) fn run(args: &ConnectArgs, output: &mut Output) -> Result<bool, Failure> {
+/// What `connect` has done.
+pub(crate) struct Connected {
+    /// Whether everything is connected that should be. False if the user said no.
+    pub(crate) is_done: bool,
+    /// Whether servers were added to the config.
+    pub(crate) has_new_servers: bool,
+}
+
+pub(crate) fn run(args: &ConnectArgs, output: &mut Output) -> Result<Connected, Failure> {
     confirm::check(args.yes, output.is_json())?;
     let records = Records::load()?;
     let folder = std::env::current_dir().unwrap_or_default();
@@ -109,8 +117,10 @@ pub(crate) fn run(args: &ConnectArgs, output: &mut Output) -> Result<bool, Failu
         let added = merge.added.clone();
         config.target.write(merge.into_servers(), &added)
     };
+    let has_new_servers = !report.added.is_empty();
     let session = Session { args, records: &records, plans, report };
-    session.run(write_config, output)
+    let is_done = session.run(write_config, output)?;
+    Ok(Connected { is_done, has_new_servers: is_done && has_new_servers })
 }
 
 /// Returns how clients reach Toolcrib, and why they use that command.
@@ -157,7 +167,7 @@ fn connect_proxy(
     records: &Records,
     http: &HttpSettings,
     output: &mut Output,
-) -> Result<bool, Failure> {
+) -> Result<Connected, Failure> {
     let names = proxy::CLIENTS.map(ClientKind::name).join(", ");
     if args.clients.is_empty() {
         return Err(Failure::input(
@@ -186,5 +196,6 @@ fn connect_proxy(
         launch: None,
         written: false,
     };
-    Session { args, records, plans, report }.run(|| Ok(()), output)
+    let is_done = Session { args, records, plans, report }.run(|| Ok(()), output)?;
+    Ok(Connected { is_done, has_new_servers: false })
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use serde::Serialize;
 use toolcrib_client_files::get;
 use toolcrib_mcp::config::ClientKind;
 
@@ -11,10 +12,12 @@ use super::record::{Record, Records};
 use crate::output::Failure;
 
 /// A client that `connect` has changed, and what is wrong with it.
+#[derive(Serialize)]
 pub(crate) struct ConnectedClient {
     pub(crate) client: ClientKind,
     pub(crate) file: PathBuf,
     /// Why the client does not use Toolcrib, if it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<&'static str>,
 }
 

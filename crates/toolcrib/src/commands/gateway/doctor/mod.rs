@@ -10,12 +10,16 @@ use toolcrib_tokens::VocabularyCounter;
 use super::checkup::{start_all_eagerly, start_and_wait};
 use super::{SHUTDOWN_TIMEOUT, block_on, find_config, load_config_with_servers};
 use crate::args::DoctorArgs;
+use crate::commands::connect::status::{self, ConnectedClient};
 use crate::output::{Failure, Output, print_stderr};
 
 #[derive(Serialize)]
 struct DoctorReport {
     config: Option<String>,
     servers: Vec<ServerReport>,
+    /// The clients that `toolcrib connect` has changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    clients: Vec<ConnectedClient>,
     tools: usize,
     /// Tokens of all complete tool definitions.
     tokens: usize,
@@ -27,6 +31,12 @@ struct DoctorReport {
     notes: Vec<String>,
     /// Whether every server is up or disabled, and at least one is up.
     well: bool,
+}
+
+/// Returns the clients that `toolcrib connect` has changed. If the records about them cannot be read, `connect` and
+/// `disconnect` report that.
+fn connected_clients() -> Vec<ConnectedClient> {
+    status::connected_clients().unwrap_or_default()
 }
 
 /// Whether tools are deferred, how, and why.
@@ -141,6 +151,7 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
     let (tokens, shown) = cost.unwrap_or_default();
     let report = DoctorReport {
         config: config_path,
+        clients: connected_clients(),
         tools: rows.iter().map(|row| row.tools).sum(),
         tokens,
         shown,

@@ -33,6 +33,12 @@ pub(super) fn print(report: &DoctorReport, output: &mut Output) -> Result<(), Fa
     for note in &report.notes {
         line(&format!("\nnote: {note}"))?;
     }
+    if !report.clients.is_empty() {
+        line("")?;
+        for client in &report.clients {
+            line(&format!("connected: {client}"))?;
+        }
+    }
     let up = report.servers.iter().filter(|row| row.state == "up").count();
     let (all, tools, tokens, shown) =
         (report.servers.len(), report.tools, report.tokens, report.shown);
