@@ -32,51 +32,51 @@ const MCP_LOG_HELP: &str = "TOOLCRIB_LOG=error|warn|info|debug|trace|off sets th
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Find the MCP servers of your clients and combine them into one config
-    Import(ImportArgs),
+    /// Show a complete conversation with tool search, over a sample catalog
+    Demo(DemoArgs),
     /// Move the MCP servers of your clients into the config, and put one entry for Toolcrib in their place
     Connect(ConnectArgs),
     /// Take back what `connect` changed in your clients' files
     Disconnect(DisconnectArgs),
     /// Connect to every server in the config, and report problems and how to fix them
     Doctor(DoctorArgs),
+    /// Search for tools, as a model does with `tool_search`
+    Search(SearchArgs),
+    /// List the tools that your servers have
+    Tools(ToolsArgs),
+    /// Call a tool of one of your servers
+    Call(CallArgs),
+    /// Show how a tool's score was computed
+    Explain(ExplainArgs),
+    /// Show how many tokens the tools cost, and how many deferring them saves
+    Stats(StatsArgs),
+    /// Measure ranking quality on folders of queries with known answers
+    Eval(EvalArgs),
     /// Run the MCP gateway over stdio, for the client that starts it. Clients share one set of servers
     #[command(after_help = MCP_LOG_HELP)]
     Mcp(McpArgs),
     /// Run the MCP gateway and the LLM proxy over HTTP, for many clients
     #[command(after_help = LOG_HELP)]
     Serve(ServeArgs),
-    /// Sign in to a server that requires OAuth
-    Login(LoginArgs),
     /// Show the servers and clients of the background gateway
     Ps(PsArgs),
     /// Stop the background gateway and its servers
     Stop(StopArgs),
     /// Restart a server of the background gateway
     Restart(RestartArgs),
-    /// Run the background gateway, which `toolcrib mcp` starts
-    #[command(hide = true)]
-    Background(BackgroundArgs),
-    /// Show a complete conversation with tool search, over a sample catalog
-    Demo(DemoArgs),
-    /// Search for tools, as a model does with `tool_search`
-    Search(SearchArgs),
-    /// Show how a tool's score was computed
-    Explain(ExplainArgs),
-    /// Show how many tokens the tools cost, and how many deferring them saves
-    Stats(StatsArgs),
-    /// List the tools that your servers have
-    Tools(ToolsArgs),
-    /// Call a tool of one of your servers
-    Call(CallArgs),
-    /// Measure ranking quality on folders of queries with known answers
-    Eval(EvalArgs),
+    /// Sign in to a server that requires OAuth
+    Login(LoginArgs),
+    /// Find the MCP servers of your clients and combine them into one config
+    Import(ImportArgs),
     /// Print the documentation of a topic, or the list of topics
     Docs(DocsArgs),
     /// Print a script that completes the commands and options in a shell
     Completions(CompletionsArgs),
     /// Print the man page of a command, or write all man pages
     Man(ManArgs),
+    /// Run the background gateway, which `toolcrib mcp` starts
+    #[command(hide = true)]
+    Background(BackgroundArgs),
 }
 
 impl Command {

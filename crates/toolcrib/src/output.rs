@@ -183,7 +183,7 @@ pub(crate) fn report_usage_error(error: &clap::Error) -> ExitCode {
         }
         (_, Some(tip)) => &tip.clone(),
         (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand, _) => {
-            "start with `toolcrib demo` or `toolcrib import`; `toolcrib --help` lists all commands"
+            "start with `toolcrib demo` or `toolcrib connect`; `toolcrib --help` lists all commands"
         }
         _ => "see `toolcrib --help`, or `toolcrib COMMAND --help`",
     };

@@ -71,7 +71,7 @@ fn load_config_with_servers(
             None => "there is no config".into(),
         };
         print_stderr(&format!(
-            "warning: {problem}; `toolcrib import` finds the servers of your other clients"
+            "warning: {problem}; `toolcrib connect` adds the servers of your clients"
         ));
     }
     Ok(loaded)
