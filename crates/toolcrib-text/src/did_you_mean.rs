@@ -1,6 +1,6 @@
-//! Suggests a known key of a config in place of a misspelled one.
+//! Suggests a known name in place of a misspelled one, such as a key of a config or a parameter of a tool.
 //!
-//! All readers of a config use this function, so that a misspelled key gets a suggestion in every section.
+//! All readers of a config use [`did_you_mean`], so that a misspelled key gets a suggestion in every section.
 
 /// Maximum length of a key that is compared with the known keys, in characters. No known key is longer.
 const MAX_CHARS: usize = 64;
@@ -17,12 +17,15 @@ pub fn did_you_mean(message: &str) -> Option<&str> {
     let rest = lead.into_iter().find_map(|lead| message.strip_prefix(lead))?;
     // The unknown name may contain this separator. The last occurrence is the real one, because known names do not.
     let (unknown, known) = rest.rsplit_once("`, expected ")?;
-    nearest(unknown, known.split('`').skip(1).step_by(2))
+    nearest_spelling(unknown, known.split('`').skip(1).step_by(2))
 }
 
 /// Returns the most similar of the known names: at most a third of its characters may differ. Case and separators are
 /// ignored. If several are equally similar, the first is returned.
-fn nearest<'k>(unknown: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+pub fn nearest_spelling<'k>(
+    unknown: &str,
+    known: impl Iterator<Item = &'k str>,
+) -> Option<&'k str> {
     let unknown = folded(unknown);
     if unknown.is_empty() || unknown.len() > MAX_CHARS {
         return None;

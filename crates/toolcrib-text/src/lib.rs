@@ -13,5 +13,5 @@ mod did_you_mean;
 mod excerpt;
 pub mod json;
 
-pub use did_you_mean::did_you_mean;
+pub use did_you_mean::{did_you_mean, nearest_spelling};
 pub use excerpt::{first_sentence, first_sentence_of, shorten};

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
-use toolcrib_core::nearest_names;
+use toolcrib_text::nearest_spelling;
 
 /// Maximum number of schemas that are looked at for one parameter, because references may form a cycle.
 const MAX_SCHEMAS: usize = 64;
@@ -82,9 +82,9 @@ fn parameter<'a>(schema: &'a Value, key: &str) -> Result<&'a Value, PairError> {
         return Ok(&Value::Null);
     }
     let names = || properties.into_iter().flat_map(Map::keys).map(String::as_str);
-    let hint = match &nearest_names(key, names())[..] {
-        [nearest, ..] => format!("did you mean `{nearest}`?"),
-        [] => match &names().collect::<Vec<_>>()[..] {
+    let hint = match nearest_spelling(key, names()) {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => match &names().collect::<Vec<_>>()[..] {
             [] => "it takes no parameters".to_owned(),
             names => format!("its parameters are {}", names.join(", ")),
         },

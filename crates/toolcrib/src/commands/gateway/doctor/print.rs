@@ -24,7 +24,7 @@ pub(super) fn print(report: &DoctorReport, output: &mut Output) -> Result<(), Fa
     } else {
         print_blocks(report, width, output)?;
     }
-    let mut line = |text: &str| output.line(&wrap(text, width));
+    let mut line = |text: &str| output.wrapped(text);
     for row in &report.servers {
         for note in &row.notes {
             line(&format!("\n{}: {note}", row.name))?;
