@@ -150,7 +150,13 @@ fn add_notes(
             ));
         }
     }
-    if client == ClientKind::Codex {
-        report.notes.push("Codex then uses the key in OPENAI_API_KEY, not a ChatGPT login".into());
-    }
+    let note = match client {
+        ClientKind::Codex => "Codex then uses the key in OPENAI_API_KEY, not a ChatGPT login",
+        ClientKind::Gemini => {
+            "Gemini CLI uses the URL only if it signs in with an API key (`security.auth.selectedType` in its \
+             settings is `gemini-api-key`)"
+        }
+        _ => return,
+    };
+    report.notes.push(note.to_owned());
 }
