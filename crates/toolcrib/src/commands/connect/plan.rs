@@ -127,8 +127,10 @@ impl Planner<'_> {
     /// Returns the name of the entry that an earlier `connect` added to this file, if it is still there.
     fn recorded_entry(&self, client: ClientKind, file: &ParsedFile) -> Option<String> {
         let record = self.records.find(client, Purpose::Servers, &file.file.path)?;
-        let mut names = record.paths.iter().filter_map(|path| path.last());
-        names.find(|name| file.imported.own_entries.contains(*name)).cloned()
+        let written = record.format().parse(&record.connected).ok()?;
+        let is_entry =
+            |path: &&KeyPath| get(&written, path).is_some() && get(&file.value, path).is_some();
+        record.paths.iter().find(is_entry)?.last().cloned()
     }
 
     /// Returns a plan without changes if the user has added an entry for Toolcrib. That entry may use another config,
@@ -154,7 +156,8 @@ impl Planner<'_> {
         merge: &mut ServerMerge,
     ) -> Result<Option<FilePlan>, Failure> {
         let mut report = FileReport::new(client, &parsed.file.path, Status::Planned);
-        let removed = parsed.moved_servers(client, merge, &mut report);
+        let recorded = self.recorded_entry(client, &parsed);
+        let removed = parsed.moved_servers(client, recorded.as_deref(), merge, &mut report);
         let entry = is_main.then(|| self.entry(client, &parsed, &removed));
         report.entry = entry.as_ref().map(|entry| entry.name.clone());
         if removed.is_empty() {
@@ -300,6 +303,7 @@ impl ParsedFile {
     fn moved_servers(
         &self,
         client: ClientKind,
+        recorded: Option<&str>,
         merge: &mut ServerMerge,
         report: &mut FileReport,
     ) -> Vec<String> {
@@ -316,7 +320,8 @@ impl ParsedFile {
                 })
             };
             let reason = match (servers.get(name), client_only.get(name)) {
-                _ if own_entries.contains(name) => continue,
+                // The program may have another name, so that the entry is not recognized by its command.
+                _ if own_entries.contains(name) || recorded == Some(name) => continue,
                 (Some(_), Some(reason)) => Some(reason.clone()),
                 (None, _) => about(),
                 (Some(server), None) => {
