@@ -9,7 +9,8 @@ use toolcrib_server::HttpSettings;
 
 use super::client_file::ClientFile;
 use super::client_format;
-use super::plan::{FilePlan, PlannedChange, file_failure};
+use super::parsed_file::file_failure;
+use super::plan::{FilePlan, PlannedChange};
 use super::preview::KnownWords;
 use super::record::{Purpose, Records};
 use super::report::{FileReport, Status};
