@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::ConnectHome;
 
-const CURSOR: &str = r#"{"mcpServers": {"files": {"command": "npx"}}}"#;
+/// The server cannot be started, because `connect` then asks every server in a terminal, and a real one could take long.
+const CURSOR: &str = r#"{"mcpServers": {"files": {"command": "/no/such/server"}}}"#;
 
 /// Runs a command in a terminal, and types an answer. Python is used, because it has pseudoterminals.
 fn in_terminal(home: &ConnectHome, args: &[&str], answer: &str) -> (i32, String) {
