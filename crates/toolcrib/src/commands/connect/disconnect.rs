@@ -22,6 +22,9 @@ struct DisconnectReport {
     clients: Vec<FileReport>,
     /// Whether files were changed.
     written: bool,
+    /// Whether servers of these clients were moved to our config.
+    #[serde(skip)]
+    had_servers: bool,
 }
 
 /// A file that gets its original content back.
@@ -74,10 +77,12 @@ pub(crate) fn run(args: &DisconnectArgs, output: &mut Output) -> Result<bool, Fa
         }
     }
     let is_empty = records.all.is_empty();
+    let records = restorations.iter().flat_map(|restoration| &restoration.records);
+    let had_servers = records.map(|record| record.purpose).any(|of| of == Purpose::Servers);
     let mut clients: Vec<FileReport> =
         restorations.into_iter().map(|restoration| restoration.report).collect();
     clients.extend(failed);
-    finish(&DisconnectReport { clients, written }, is_empty, output)
+    finish(&DisconnectReport { clients, written, had_servers }, is_empty, output)
 }
 
 fn finish(report: &DisconnectReport, is_empty: bool, output: &mut Output) -> Result<bool, Failure> {
@@ -104,7 +109,9 @@ fn print(report: &DisconnectReport, is_empty: bool, output: &mut Output) -> Resu
     names.dedup();
     if !names.is_empty() {
         output.line(&format!("Disconnected {}.", names.join(", ")))?;
-        output.line("The servers stay in toolcrib.toml, where you can remove them by hand.")?;
+        if report.had_servers {
+            output.line("The servers stay in toolcrib.toml, where you can remove them by hand.")?;
+        }
     } else if !report.written && !report.clients.is_empty() {
         output.line("Nothing was changed.")?;
     }

@@ -9,6 +9,7 @@ mod client_format;
 mod confirm;
 pub(crate) mod disconnect;
 mod launcher;
+mod parsed_file;
 mod plan;
 mod preview;
 mod proxy;

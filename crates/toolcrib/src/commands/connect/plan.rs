@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use toolcrib_client_files::{
-    Change, Edit, FileProblem, KeyPath, Place, UndoError, Undone, get, replace_entries, undo,
+    Change, Edit, KeyPath, Place, UndoError, Undone, get, replace_entries, undo,
 };
-use toolcrib_mcp::config::{ClientKind, ImportedConfig};
+use toolcrib_mcp::config::ClientKind;
 
 use super::client_file::ClientFile;
 use super::client_format::{self, Endpoint};
+use super::parsed_file::{ParsedFile, file_failure};
 use super::preview::KnownWords;
 use super::record::{Purpose, Record, Records};
-use super::report::{FileReport, MovedServer, Status};
+use super::report::{FileReport, Status};
 use crate::commands::import::client_files::ClientFolders;
-use crate::commands::import::discover::{ServerReason, import_text};
 use crate::commands::import::merge::ServerMerge;
 use crate::output::Failure;
 
@@ -37,14 +37,6 @@ pub(super) struct FilePlan {
     pub(super) change: Option<PlannedChange>,
 }
 
-/// A file of a client, parsed.
-struct ParsedFile {
-    file: ClientFile,
-    value: Value,
-    imported: ImportedConfig,
-    container: KeyPath,
-}
-
 /// Our entry in a client's file.
 struct OwnEntry {
     name: String,
@@ -57,11 +49,6 @@ pub(super) struct Planner<'a> {
     pub(super) records: &'a Records,
     pub(super) endpoint: Endpoint,
     pub(super) merge: ServerMerge,
-}
-
-/// Converts a problem with a file.
-pub(super) fn file_failure(path: &Path, problem: &FileProblem) -> Failure {
-    Failure::input(format!("`{}`", path.display()), problem, problem.hint.clone())
 }
 
 impl Planner<'_> {
@@ -127,8 +114,10 @@ impl Planner<'_> {
     /// Returns the name of the entry that an earlier `connect` added to this file, if it is still there.
     fn recorded_entry(&self, client: ClientKind, file: &ParsedFile) -> Option<String> {
         let record = self.records.find(client, Purpose::Servers, &file.file.path)?;
-        let mut names = record.paths.iter().filter_map(|path| path.last());
-        names.find(|name| file.imported.own_entries.contains(*name)).cloned()
+        let written = record.format().parse(&record.connected).ok()?;
+        let is_entry =
+            |path: &&KeyPath| get(&written, path).is_some() && get(&file.value, path).is_some();
+        record.paths.iter().find(is_entry)?.last().cloned()
     }
 
     /// Returns a plan without changes if the user has added an entry for Toolcrib. That entry may use another config,
@@ -154,7 +143,8 @@ impl Planner<'_> {
         merge: &mut ServerMerge,
     ) -> Result<Option<FilePlan>, Failure> {
         let mut report = FileReport::new(client, &parsed.file.path, Status::Planned);
-        let removed = parsed.moved_servers(client, merge, &mut report);
+        let recorded = self.recorded_entry(client, &parsed);
+        let removed = parsed.moved_servers(client, recorded.as_deref(), merge, &mut report);
         let entry = is_main.then(|| self.entry(client, &parsed, &removed));
         report.entry = entry.as_ref().map(|entry| entry.name.clone());
         if removed.is_empty() {
@@ -264,109 +254,4 @@ fn removals(container: &[String], removed: &[String]) -> Vec<Edit<'static>> {
     let remove =
         |name: &String| Edit::Remove { path: entry_path(container, name), keep_comments: false };
     removed.iter().map(remove).collect()
-}
-
-impl ParsedFile {
-    fn read(client: ClientKind, path: &Path) -> Result<Self, Failure> {
-        let file = ClientFile::read(path)?;
-        let text = file.text.as_deref().unwrap_or_default();
-        let value = client_format::format(client)
-            .parse(text)
-            .map_err(|problem| file_failure(&file.path, &problem))?;
-        // Without a working folder, only the user's own servers are read from Claude Code's file.
-        let imported = if text.trim().is_empty() {
-            import_text(client, path, "{}", Path::new(""))
-        } else {
-            import_text(client, path, text, Path::new(""))
-        };
-        let imported = imported.map_err(|(problem, hint)| {
-            Failure::input(format!("`{}`", path.display()), &problem, hint)
-        })?;
-        let container = client_format::container(client, path, &value);
-        Ok(Self { file, value, imported, container })
-    }
-
-    fn has_servers(&self) -> bool {
-        !self.imported.names.is_empty()
-    }
-
-    /// VS Code has a separate file for servers, so its settings are changed only if they contain servers.
-    fn is_settings_of_vs_code(&self, client: ClientKind) -> bool {
-        client == ClientKind::VsCode
-            && self.file.path.file_name().is_some_and(|name| name == "settings.json")
-    }
-
-    /// Adds the servers that can be imported to `merge`, and returns their names in the file, in the file's order.
-    fn moved_servers(
-        &self,
-        client: ClientKind,
-        merge: &mut ServerMerge,
-        report: &mut FileReport,
-    ) -> Vec<String> {
-        let ImportedConfig { servers, disabled, client_only, own_entries, warnings, .. } =
-            &self.imported;
-        let keys = get(&self.value, &self.container).and_then(Value::as_object);
-        let mut removed = Vec::new();
-        for name in keys.into_iter().flat_map(|map| map.keys()) {
-            let prefix = format!("`{name}`");
-            let about = || {
-                let warning = warnings.iter().find(|warning| warning.starts_with(&prefix));
-                warning.map(|warning| {
-                    warning[prefix.len()..].trim_start_matches([':', ' ']).to_owned()
-                })
-            };
-            let reason = match (servers.get(name), client_only.get(name)) {
-                _ if own_entries.contains(name) => continue,
-                (Some(_), Some(reason)) => Some(reason.clone()),
-                (None, _) => about(),
-                (Some(server), None) => {
-                    let given = merge.add(client, name, server.clone());
-                    if let Some(reason) = disabled.get(name) {
-                        report
-                            .disabled
-                            .push(ServerReason { server: given.clone(), reason: reason.clone() });
-                    }
-                    report
-                        .notes
-                        .extend(warnings.iter().filter(|text| text.starts_with(&prefix)).cloned());
-                    report.servers.push(MovedServer { name: name.clone(), imported_as: given });
-                    removed.push(name.clone());
-                    continue;
-                }
-            };
-            if let Some(reason) = reason {
-                report.stays.push(ServerReason { server: name.clone(), reason });
-            }
-        }
-        removed
-    }
-
-    fn add_notes(&self, client: ClientKind, entry: &str, report: &mut FileReport) {
-        if client == ClientKind::ClaudeCode {
-            let projects = self.value.get("projects").and_then(Value::as_object);
-            let has_servers = |project: &&Value| {
-                project
-                    .get("mcpServers")
-                    .and_then(Value::as_object)
-                    .is_some_and(|map| !map.is_empty())
-            };
-            let count = projects.map_or(0, |map| map.values().filter(has_servers).count());
-            if count > 0 {
-                let projects =
-                    if count == 1 { "1 project".to_owned() } else { format!("{count} projects") };
-                report
-                    .notes
-                    .push(format!("the servers of {projects} in this file are not changed"));
-            }
-        }
-        let allowed =
-            self.value.get("mcp").and_then(|mcp| mcp.get("allowed")).and_then(Value::as_array);
-        if let (ClientKind::Gemini, Some(allowed)) = (client, allowed)
-            && !allowed.iter().any(|name| name == entry)
-        {
-            report.notes.push(format!(
-                "`mcp.allowed` does not name `{entry}`, so Gemini CLI will not start it; add the name to the list"
-            ));
-        }
-    }
 }

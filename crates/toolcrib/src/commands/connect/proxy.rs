@@ -9,7 +9,8 @@ use toolcrib_server::HttpSettings;
 
 use super::client_file::ClientFile;
 use super::client_format;
-use super::plan::{FilePlan, PlannedChange, file_failure};
+use super::parsed_file::file_failure;
+use super::plan::{FilePlan, PlannedChange};
 use super::preview::KnownWords;
 use super::record::{Purpose, Records};
 use super::report::{FileReport, Status};
@@ -150,7 +151,13 @@ fn add_notes(
             ));
         }
     }
-    if client == ClientKind::Codex {
-        report.notes.push("Codex then uses the key in OPENAI_API_KEY, not a ChatGPT login".into());
-    }
+    let note = match client {
+        ClientKind::Codex => "Codex then uses the key in OPENAI_API_KEY, not a ChatGPT login",
+        ClientKind::Gemini => {
+            "Gemini CLI uses the URL only if it signs in with an API key (`security.auth.selectedType` in its \
+             settings is `gemini-api-key`)"
+        }
+        _ => return,
+    };
+    report.notes.push(note.to_owned());
 }

@@ -105,7 +105,9 @@ fn the_base_url_is_set_and_taken_back() {
     let clients = ["claude-code", "codex", "opencode", "gemini"];
     // The servers are connected as well, so two changes of the same file are undone.
     home.succeed(&["connect", "codex", "--yes"]);
-    home.succeed(&[&["connect", "--proxy", "--yes"], &clients[..]].concat());
+    let document = home.succeed(&[&["connect", "--proxy", "--yes"], &clients[..]].concat());
+    let notes = reports(&document, "gemini")[0]["notes"].to_string();
+    assert!(notes.contains("only if it signs in with an API key"), "{notes}");
     let settings = parsed(&home, ".claude/settings.json");
     let origin = "http://127.0.0.1:4180";
     assert_eq!(

@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::ConnectHome;
 
-const CURSOR: &str = r#"{"mcpServers": {"files": {"command": "npx"}}}"#;
+/// The server cannot be started, because `connect` then asks every server in a terminal, and a real one could take long.
+const CURSOR: &str = r#"{"mcpServers": {"files": {"command": "/no/such/server"}}}"#;
 
 /// Runs a command in a terminal, and types an answer. Python is used, because it has pseudoterminals.
 fn in_terminal(home: &ConnectHome, args: &[&str], answer: &str) -> (i32, String) {
@@ -122,4 +123,22 @@ fn files_of_the_working_folder_are_not_changed() {
     assert_eq!(document["added"], json!(["files"]));
     assert_eq!(document["clients"].as_array().unwrap().len(), 1);
     assert_eq!(std::fs::read_to_string(&project).unwrap(), text);
+}
+
+/// The entry of a program with another name cannot be recognized by its command, and must not be moved to the config.
+#[test]
+fn a_program_with_another_name_can_connect_twice() {
+    let home = ConnectHome::new("renamed");
+    home.put(".cursor/mcp.json", CURSOR);
+    let program = home.root.join("crib");
+    std::fs::hard_link(env!("CARGO_BIN_EXE_toolcrib"), &program).unwrap();
+    for _ in 0..2 {
+        let mut command = Command::new(&program);
+        command.args(["connect", "--yes"]).current_dir(home.root.join("work"));
+        command.env("HOME", home.at("")).env_remove("XDG_CONFIG_HOME").env_remove("XDG_STATE_HOME");
+        assert!(command.output().unwrap().status.success());
+    }
+    assert_eq!(home.config().servers.into_keys().collect::<Vec<_>>(), ["files"]);
+    home.succeed(&["disconnect", "--yes"]);
+    assert_eq!(home.text(".cursor/mcp.json"), CURSOR);
 }
