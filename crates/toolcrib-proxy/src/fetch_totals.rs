@@ -13,6 +13,9 @@ use crate::totals::Totals;
 /// Maximum time for the request.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Maximum size of the response, in bytes. The rows are limited in number, so a proxy sends much less.
+const MAX_BODY_BYTES: usize = 4 << 20;
+
 /// Why the totals could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchTotalsError {
@@ -76,8 +79,15 @@ pub fn fetch_totals<'a>(
             return Err(FetchTotalsError::NotAdmin);
         }
         let not_a_proxy = |_| FetchTotalsError::NotAProxy(status.as_u16());
-        let text = response.text().await.map_err(not_a_proxy)?;
-        serde_json::from_str(&text).map_err(|_| FetchTotalsError::NotAProxy(status.as_u16()))
+        let mut response = response;
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(not_a_proxy)? {
+            if body.len() + chunk.len() > MAX_BODY_BYTES {
+                return Err(FetchTotalsError::NotAProxy(status.as_u16()));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        serde_json::from_slice(&body).map_err(|_| FetchTotalsError::NotAProxy(status.as_u16()))
     }
     .boxed()
 }

@@ -32,16 +32,16 @@ pub(super) struct ChildServer<'a> {
 impl ChildServer<'_> {
     /// Starts the server and connects to it.
     ///
-    /// Some servers of the older protocol exit on a request they do not know. So if a server has never been connected and
-    /// exits on the probe, it is started again at once, with the handshake of the older protocol. If that fails as well,
-    /// the next attempt probes again.
+    /// Some servers of the older protocol exit on a request they do not know. So the first time that a server exits on the
+    /// probe, it is started again at once, with the handshake of the older protocol. Later attempts after a failure use the
+    /// handshake and the probe in turn. A server that ignores the probe is not probed again.
     pub(super) async fn connect(&self) -> Result<Connection, ConnectionFailure> {
         let upstream = self.upstream;
         let probes = upstream.tries_newer_protocol.load(Ordering::Relaxed);
         let (mut connected, mut has_probed) = (self.connect_once(probes).await, probes);
         if let Err(first) = &mut connected
             && first.exited_on_probe
-            && upstream.status().era.is_none()
+            && !upstream.was_started_without_probe.swap(true, Ordering::Relaxed)
         {
             tracing::debug!(server = %upstream.name, "started again without a probe for the newer protocol");
             let stray_text = first.stray_text.take();
@@ -50,11 +50,17 @@ impl ChildServer<'_> {
                 second.stray_text = second.stray_text.take().or(stray_text);
             }
         }
-        upstream.tries_newer_protocol.store(connected.is_ok() == has_probed, Ordering::Relaxed);
-        connected.map_err(|failed| failed.failure.with_stray_text(failed.stray_text.as_deref()))
+        let probes_next = match &connected {
+            Ok(started) => has_probed && !started.ignores_probe,
+            Err(_) => !has_probed,
+        };
+        upstream.tries_newer_protocol.store(probes_next, Ordering::Relaxed);
+        let failure =
+            |failed: FailedStart| failed.failure.with_stray_text(failed.stray_text.as_deref());
+        connected.map(|started| started.connection).map_err(failure)
     }
 
-    async fn connect_once(&self, probes: bool) -> Result<Connection, FailedStart> {
+    async fn connect_once(&self, probes: bool) -> Result<StartedServer, FailedStart> {
         let upstream = self.upstream;
         let mut process = self.launch.clone().spawn().await.map_err(|error| {
             FailedStart::from(ConnectionFailure::with_hint(&error, error.hint()))
@@ -74,10 +80,11 @@ impl ChildServer<'_> {
         let failed = |error: StartError| ConnectionFailure::new(error.reason());
         let started = started.and_then(|started| started.map_err(failed));
         match started {
-            Ok(service) => {
+            Ok((service, ignores_probe)) => {
                 let handle = connection_handle(&service, tap, knows_roots);
                 let secrets = self.secrets.clone();
-                Ok(Connection { handle, service, process: Some(process), secrets })
+                let connection = Connection { handle, service, process: Some(process), secrets };
+                Ok(StartedServer { connection, ignores_probe })
             }
             Err(failure) => {
                 let violation = tap.violation();
@@ -88,6 +95,12 @@ impl ChildServer<'_> {
             }
         }
     }
+}
+
+struct StartedServer {
+    connection: Connection,
+    /// Whether the server has answered the handshake of the older protocol, but not the probe.
+    ignores_probe: bool,
 }
 
 /// Why a server was not started.
@@ -119,18 +132,20 @@ impl StartError {
     }
 }
 
-/// Runs the handshake and the SDK's service. If `probes` is true, the newer protocol is tried first.
+/// Runs the handshake and the SDK's service. If `probes` is true, the newer protocol is tried first. Also returns whether
+/// the server ignores the probe.
 async fn start<T: SdkTransport<RoleClient> + 'static>(
     transport: T,
     probes: bool,
-) -> Result<RunningService<RoleClient, ClientService>, StartError> {
-    let started = if probes {
+) -> Result<(RunningService<RoleClient, ClientService>, bool), StartError> {
+    let (started, ignores_probe) = if probes {
         let probed = ProbedTransport::probe(transport).await;
         let transport = probed.map_err(StartError::ClosedDuringProbe)?;
-        let mode = transport.mode();
-        serve(transport, mode).await
+        let (mode, ignores_probe) = (transport.mode(), transport.ignores_probe());
+        (serve(transport, mode).await, ignores_probe)
     } else {
-        serve(transport, ClientLifecycleMode::Initialize).await
+        (serve(transport, ClientLifecycleMode::Initialize).await, false)
     };
-    started.map_err(|error| StartError::Handshake(Box::new(error)))
+    let service = started.map_err(|error| StartError::Handshake(Box::new(error)))?;
+    Ok((service, ignores_probe))
 }

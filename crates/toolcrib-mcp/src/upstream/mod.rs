@@ -143,6 +143,8 @@ pub(crate) struct Upstream {
     queued_calls: AtomicUsize,
     /// Whether the next connection tries the newer protocol first.
     tries_newer_protocol: AtomicBool,
+    /// Whether the server has been started again at once, because it exited on the probe for the newer protocol.
+    was_started_without_probe: AtomicBool,
     /// Whether the last connection used HTTP+SSE, so that the next one tries it first.
     uses_sse: AtomicBool,
     /// Notified when the connection should be checked.
@@ -206,6 +208,7 @@ impl Upstream {
             max_concurrent_calls,
             queued_calls: AtomicUsize::new(0),
             tries_newer_protocol: AtomicBool::new(true),
+            was_started_without_probe: AtomicBool::new(false),
             uses_sse: AtomicBool::new(false),
             health_check: Notify::new(),
             reported_broken: AtomicBool::new(false),

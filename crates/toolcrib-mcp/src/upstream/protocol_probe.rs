@@ -105,6 +105,11 @@ impl<T: Transport<RoleClient>> ProbedTransport<T> {
         }
     }
 
+    /// Whether the server ignores the probe, so that its next start need not wait for the answer.
+    pub(super) fn ignores_probe(&self) -> bool {
+        matches!(self.probed, Probed::HandshakeSent { answer: Some(_), .. })
+    }
+
     /// If the server has already received this request, prepares the answer for the SDK and returns true.
     fn was_sent_before(&mut self, message: &ClientJsonRpcMessage) -> bool {
         let JsonRpcMessage::Request(request) = message else { return false };

@@ -9,10 +9,11 @@ use std::time::Duration;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
-use toolcrib_proxy::fetch_totals::{FetchTotalsError, fetch_totals};
+use toolcrib_proxy::fetch_totals::fetch_totals;
 use toolcrib_proxy::totals::{Totals, TotalsRow};
 use toolcrib_server::access::TOKEN_FILE;
 use toolcrib_server::{GatewayTotals, Secret};
+use toolcrib_text::clean::one_line;
 
 use super::gateway::ps::running_gateways;
 use super::gateway::serve_address::published_addresses;
@@ -120,15 +121,12 @@ async fn find_instances() -> Result<LiveReport, Failure> {
             Some(Secret::from(String::from_utf8(bytes).ok()?.trim().to_owned()))
         };
         let key = key().or_else(token);
-        for address in published_addresses(&state) {
-            match fetch_totals(&address.url, key.as_ref()).await {
-                Ok(totals) => instances.push(Instance::Serve { url: address.url, totals }),
-                Err(FetchTotalsError::Unreachable(_)) => address.remove(),
-                Err(error) => print_stderr(&format!(
-                    "warning: `{}`: {error}\nhint: {}",
-                    address.url,
-                    error.hint()
-                )),
+        for url in published_addresses(&state) {
+            match fetch_totals(&url, key.as_ref()).await {
+                Ok(totals) => instances.push(Instance::Serve { url, totals }),
+                Err(error) => {
+                    print_stderr(&format!("warning: `{url}`: {error}\nhint: {}", error.hint()));
+                }
             }
         }
     }
@@ -222,8 +220,8 @@ fn proxy_text(total: &Totals) -> String {
     ]);
     for row in total.rows.iter().chain((total.rows.len() > 1).then(|| sum(total)).as_ref()) {
         table.add_row([
-            row.model.clone(),
-            row.client.clone(),
+            one_line(&row.model),
+            one_line(&row.client),
             row.requests.to_string(),
             row.deferred.to_string(),
             row.rounds.to_string(),

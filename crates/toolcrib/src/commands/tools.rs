@@ -93,6 +93,12 @@ impl<'a> ListedTool<'a> {
 }
 
 pub(crate) fn run(args: &ToolsArgs, output: &mut Output) -> Result<bool, Failure> {
+    let exports_to_stdout = args.export.as_deref() == Some(Path::new("-"));
+    if exports_to_stdout && output.is_json() {
+        let hint = "leave out `--json`, or name a file for the catalog";
+        let problem = &"both would be written to standard output";
+        return Err(Failure::input("`--export -` with `--json`", problem, hint));
+    }
     let source = ToolSource::load(&args.source, None, std::sync::Arc::new(FourCharsPerToken))?;
     let matching = matching_tools(&source, args.pattern.as_deref());
     let catalog = source.crib.catalog();
@@ -105,7 +111,7 @@ pub(crate) fn run(args: &ToolsArgs, output: &mut Output) -> Result<bool, Failure
         && !tools.is_empty()
     {
         export(&tools, file, output)?;
-        if file == Path::new("-") {
+        if exports_to_stdout {
             return Ok(true);
         }
     }

@@ -37,6 +37,7 @@ mod limits;
 mod list_change_flood;
 mod list_limits;
 mod listener;
+mod live_stats;
 mod log_lines;
 mod malformed;
 mod missed_changes;

@@ -19,6 +19,7 @@ use toolcrib_core::{
     TurnContext,
 };
 use toolcrib_mcp::ConfiguredTools;
+use toolcrib_text::clean::one_line;
 
 use super::gateway::ask_servers::ask_servers;
 use super::gateway::environment;
@@ -189,18 +190,21 @@ fn report(call: &ToolCall, answer: &ToolCallAnswer, output: &mut Output) -> Resu
                 let error = Some(error);
                 output.document(&CallReport { tool, result: None, error, refusal: None })?;
             }
-            print_stderr(&format!("error: `{tool}`: {}", error.message));
+            // A server must not be able to print lines that look like our own.
+            print_stderr(&format!("error: `{tool}`: {}", one_line(&error.message)));
             print_stderr("hint: `toolcrib doctor` checks the server");
             Ok(false)
         }
         ToolCallAnswer::Result(raw) => {
-            let result = ToolResult::read(raw)?;
+            let read = ToolResult::read(raw);
             if output.is_json() {
                 let result = Some(&**raw);
                 output.document(&CallReport { tool, result, error: None, refusal: None })?;
-            } else {
-                print_result(&result, output)?;
+                // A result that cannot be read is printed as it is.
+                return Ok(read.is_ok_and(|result| !result.is_error));
             }
+            let result = read?;
+            print_result(&result, output)?;
             if result.is_error {
                 print_stderr(&format!("error: `{tool}` reported an error, which is printed above"));
             }

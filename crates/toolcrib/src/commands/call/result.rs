@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use toolcrib_text::clean::one_line;
 
 use crate::output::{Failure, Output};
 
@@ -83,8 +84,8 @@ fn part_text(part: &Value) -> String {
         | ContentPart::Resource { resource: EmbeddedResource { text: Some(text), .. } } => text,
         ContentPart::Image { data, mime_type } => binary("image", &mime_type, &data),
         ContentPart::Audio { data, mime_type } => binary("audio", &mime_type, &data),
-        ContentPart::ResourceLink { uri, name } => format!("[resource {name}: {uri}]"),
-        ContentPart::Resource { resource } => format!("[resource {}]", resource.uri),
+        ContentPart::ResourceLink { uri, name } => one_line(&format!("[resource {name}: {uri}]")),
+        ContentPart::Resource { resource } => one_line(&format!("[resource {}]", resource.uri)),
     }
 }
 

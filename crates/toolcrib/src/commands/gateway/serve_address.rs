@@ -1,8 +1,11 @@
 //! The addresses of running `toolcrib serve` processes, which `stats --live` finds in the state folder.
 //!
-//! Each process has a file of its own, named after its process id. The folder is private, so a key is sent only to
-//! addresses that the user's own processes have written.
+//! Each process has a file of its own, named after its process id, and holds a lock on it for as long as it runs. A file
+//! without a lock was left behind by a process that was killed. It is removed and never used, because another program may
+//! listen at that address by now, and would get the key.
 
+use std::fs::{File, TryLockError};
+use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use toolcrib_server::private_file::PrivateFolder;
@@ -16,30 +19,40 @@ fn folder(state: &PrivateFolder) -> PrivateFolder {
 
 /// The file with the address of this process. It is removed when this value is dropped.
 pub(super) struct PublishedAddress {
-    folder: Option<PrivateFolder>,
+    folder: PrivateFolder,
     name: String,
+    /// Holds the lock.
+    _file: File,
 }
 
 impl PublishedAddress {
     /// Writes the file. Errors are only logged, because only `stats --live` needs it.
-    pub(super) fn new(state: Option<PrivateFolder>, scheme: &str, address: SocketAddr) -> Self {
-        let url = format!("{scheme}://{}", reachable(address));
+    pub(super) fn new(
+        state: Option<PrivateFolder>,
+        scheme: &str,
+        address: SocketAddr,
+    ) -> Option<Self> {
+        let folder = folder(&state?);
         let name = std::process::id().to_string();
-        let folder = state.map(|state| folder(&state));
-        if let Some(folder) = &folder
-            && let Err(error) = folder.replace(&name, url.as_bytes())
-        {
+        let write = || {
+            // An earlier process may have had the same id.
+            folder.remove(&name).map_err(|error| error.to_string())?;
+            let mut file = folder.open_lock(&name).map_err(|error| error.to_string())?;
+            file.try_lock().map_err(|error| error.to_string())?;
+            let url = format!("{scheme}://{}", reachable(address));
+            file.write_all(url.as_bytes()).map_err(|error| error.to_string())?;
+            Ok::<_, String>(file)
+        };
+        let file = write().inspect_err(|error| {
             tracing::debug!("`stats --live` cannot find this process: {error}");
-        }
-        Self { folder, name }
+        });
+        Some(Self { _file: file.ok()?, folder, name })
     }
 }
 
 impl Drop for PublishedAddress {
     fn drop(&mut self) {
-        if let Some(folder) = &self.folder {
-            let _ = folder.remove(&self.name);
-        }
+        let _ = self.folder.remove(&self.name);
     }
 }
 
@@ -53,22 +66,8 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// An address that a process has written. The process may have been killed since.
-pub(in super::super) struct FoundAddress {
-    pub(in super::super) url: String,
-    folder: PrivateFolder,
-    name: String,
-}
-
-impl FoundAddress {
-    /// Removes the file of a process that does not run any more.
-    pub(in super::super) fn remove(&self) {
-        let _ = self.folder.remove(&self.name);
-    }
-}
-
-/// Returns the addresses of all processes, sorted.
-pub(in super::super) fn published_addresses(state: &PrivateFolder) -> Vec<FoundAddress> {
+/// Returns the addresses of all processes that run, sorted.
+pub(in super::super) fn published_addresses(state: &PrivateFolder) -> Vec<String> {
     let folder = folder(state);
     // A folder that other users can write to is not read.
     if !matches!(folder.check(), Ok(true)) {
@@ -76,13 +75,21 @@ pub(in super::super) fn published_addresses(state: &PrivateFolder) -> Vec<FoundA
     }
     let entries = std::fs::read_dir(folder.path()).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut found: Vec<FoundAddress> = names
-        .filter_map(|name| {
-            let bytes = folder.read(&name, MAX_ADDRESS_BYTES).ok()??;
-            let url = String::from_utf8(bytes).ok()?;
-            Some(FoundAddress { url, folder: folder.clone(), name })
-        })
-        .collect();
-    found.sort_by(|a, b| a.url.cmp(&b.url));
-    found
+    let mut addresses: Vec<String> =
+        names.filter_map(|name| address_of_running(&folder, &name)).collect();
+    addresses.sort_unstable();
+    addresses
+}
+
+/// Returns the address in a file if its process runs. Otherwise removes the file.
+fn address_of_running(folder: &PrivateFolder, name: &str) -> Option<String> {
+    let file = File::open(folder.file(name)).ok()?;
+    if !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+        let _ = folder.remove(name);
+        return None;
+    }
+    let mut url = String::new();
+    file.take(MAX_ADDRESS_BYTES).read_to_string(&mut url).ok()?;
+    // The process may not have written its address yet.
+    Some(url).filter(|url| !url.is_empty())
 }
