@@ -10,6 +10,7 @@ mod load;
 mod output;
 mod progress;
 mod terminal;
+mod usage_error;
 mod user_folders;
 mod vectors;
 
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
     }
     let args = match Args::try_parse() {
         Ok(args) => args,
-        Err(error) => return output::report_usage_error(&error),
+        Err(error) => return usage_error::report_usage_error(&error),
     };
     let json = args.command.json();
     let mut output = Output::new(json);

@@ -153,49 +153,8 @@ pub(crate) fn report_failure(failure: &Failure, json: bool) -> ExitCode {
     report(&failure.to_string(), &failure.hint(), json)
 }
 
-/// Prints a usage error from clap in the format of our own errors. `--help` and `--version` are not errors and exit
-/// with success.
-pub(crate) fn report_usage_error(error: &clap::Error) -> ExitCode {
-    use clap::error::ErrorKind;
-    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        let _ = write!(io::stdout(), "{error}");
-        return ExitCode::SUCCESS;
-    }
-    let text = error.to_string();
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let problem = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-    let listed: Vec<&str> = lines.clone().take_while(|line| line.starts_with('<')).collect();
-    let problem =
-        if listed.is_empty() { problem } else { format!("{problem} {}", listed.join(" ")) };
-    let tip = lines.find_map(|line| {
-        // clap writes `tip: `, and our own parsers of values write `hint: `.
-        let tip = line.strip_prefix("tip: ").or_else(|| line.strip_prefix("hint: "));
-        tip.or_else(|| line.strip_prefix('[')?.strip_suffix(']'))
-    });
-    let tip = tip.map(str::to_owned);
-    let hint = match (error.kind(), tip) {
-        (ErrorKind::UnknownArgument, Some(tip)) if tip.contains("similar argument") => &tip.clone(),
-        (ErrorKind::UnknownArgument, _) if !problem.contains("'-") => {
-            "put quotes around a query of several words"
-        }
-        (ErrorKind::UnknownArgument, _) => {
-            "`--help` lists the options; to search for a word with a leading `-`, put `--` before the query"
-        }
-        (_, Some(tip)) => &tip.clone(),
-        (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand, _) => {
-            "start with `toolcrib demo` or `toolcrib connect`; `toolcrib --help` lists all commands"
-        }
-        _ => "see `toolcrib --help`, or `toolcrib COMMAND --help`",
-    };
-    let problem = if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        "no command given".to_owned()
-    } else {
-        problem
-    };
-    report(&problem, hint, std::env::args_os().any(|arg| arg == "--json"))
-}
-
-fn report(error: &str, hint: &str, json: bool) -> ExitCode {
+/// Prints an error, and returns exit code 2.
+pub(crate) fn report(error: &str, hint: &str, json: bool) -> ExitCode {
     let (error, hint) = (&*clean(error).0, &*clean(hint).0);
     if json {
         let document = serde_json::to_string(&ErrorDocument { error, hint }).unwrap_or_default();

@@ -62,7 +62,9 @@ impl SpawnError {
     /// Returns what the operator can do about the error.
     pub fn hint(&self) -> String {
         match self {
-            Self::NotFound { program, .. } if program.to_string_lossy().contains(' ') => {
+            Self::NotFound { program, .. } | Self::RelativeCommand { program }
+                if program.to_string_lossy().contains(' ') =>
+            {
                 "`command` is the program alone; its arguments go into `args`".into()
             }
             Self::NotFound { path: Some(path), .. } => format!(

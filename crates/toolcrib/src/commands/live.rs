@@ -70,6 +70,9 @@ pub(crate) fn run(address: Option<&str>, output: &mut Output) -> Result<bool, Fa
                     output.clear()?;
                 }
                 print(&report, output)?;
+                if repeats && !is_empty {
+                    output.line("\nUpdated every 2 s. Ctrl-C ends.")?;
+                }
             }
             if !repeats || is_empty {
                 return Ok(!is_empty);

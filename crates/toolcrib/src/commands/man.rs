@@ -7,7 +7,7 @@ use std::path::Path;
 
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
-use toolcrib_core::nearest_names;
+use toolcrib_text::nearest_spelling;
 
 use crate::args::{Args, ManArgs};
 use crate::output::{Failure, Output};
@@ -51,8 +51,7 @@ fn find<'c>(root: &'c Command, name: &str) -> Result<&'c Command, Failure> {
     let visible = visible_commands();
     let found = root.find_subcommand(name).filter(|_| visible.iter().any(|known| known == name));
     found.ok_or_else(|| {
-        let nearest = nearest_names(name, visible.iter().map(String::as_str));
-        let hint = match nearest.first() {
+        let hint = match nearest_spelling(name, visible.iter().map(String::as_str)) {
             Some(nearest) => format!("did you mean `{nearest}`?"),
             None => "`toolcrib --help` lists all commands".to_owned(),
         };

@@ -10,6 +10,8 @@ use super::tool_source::ToolSource;
 use crate::args::SearchArgs;
 use crate::output::{Failure, Output};
 
+/// Minimum score of a tool whose exact name is in the query. All other scores are much smaller.
+const EXACT_NAME_SCORE: f32 = 100.0;
 /// Number of tools that are named if no tool fits.
 const NEAREST: usize = 3;
 /// Maximum length of the query that is repeated, in characters.
@@ -37,7 +39,12 @@ pub(crate) fn run(args: &SearchArgs, output: &mut Output) -> Result<bool, Failur
 
 fn print(reply: &Reply, output: &mut Output) -> Result<(), Failure> {
     for hit in &reply.hits {
-        let score = if hit.score > 0.0 { format!("  {:.2}", hit.score) } else { String::new() };
+        let score = match hit.score {
+            // The score of an exact name only says that the tool comes before all others.
+            score if score >= EXACT_NAME_SCORE => "  exact name".to_owned(),
+            score if score > 0.0 => format!("  {score:.2}"),
+            _ => String::new(),
+        };
         let sure = hit.confidence.map(|sure| format!("  confidence {sure:.2}"));
         output.line(&format!("{}{score}{}", hit.name, sure.unwrap_or_default()))?;
         let sentence = first_sentence(&hit.description, 100);

@@ -11,7 +11,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
-use toolcrib_core::{CallOutcome, Conversation, Crib, Scope, TokenCounter, ToolId, TurnContext};
+use toolcrib_core::{
+    CallOutcome, Conversation, Crib, Scope, TokenCounter, Tool, ToolId, TurnContext,
+};
 use toolcrib_mcp::{ConfiguredTools, GatewayConfig};
 
 use super::gateway::ask_servers::{UnansweredServer, ask_servers};
@@ -150,9 +152,9 @@ fn note_unlisted(unlisted: &[String]) {
         return;
     }
     let names: Vec<String> = unlisted.iter().map(|name| format!("`{name}`")).collect();
-    let (verb, pronoun) = if names.len() == 1 { ("has", "its") } else { ("have", "their") };
+    let pronoun = if names.len() == 1 { "it has" } else { "they have" };
     print_stderr(&format!(
-        "note: {} {verb} not answered yet, so {pronoun} tools are missing; `--refresh` asks all servers",
+        "note: the tools of {} are missing, because {pronoun} never answered; `toolcrib doctor` shows why",
         names.join(", ")
     ));
 }
@@ -187,6 +189,29 @@ pub(super) fn unknown_profile(profile: Option<&str>, config: &GatewayConfig) -> 
     Failure::input(format!("profile `{}`", profile.unwrap_or("gateway.profile")), &problem, hint)
 }
 
+/// Maximum number of tools that are named in a hint.
+const MAX_NAMED: usize = 8;
+
+/// Explains why a name is not the name of one tool: it may be the name of a server, or of tools of several servers. Returns
+/// what is wrong, and a hint.
+fn explain_missing(crib: &Crib, scope: &Scope, name: &str) -> Option<(String, String)> {
+    let tools = || scope.ids().map(|id| crib.catalog().tool(id));
+    let listed = |tools: Vec<&str>| tools[..tools.len().min(MAX_NAMED)].join(", ");
+    let of_server: Vec<&str> =
+        tools().filter(|tool| tool.server() == Some(name)).map(Tool::name).collect();
+    if !of_server.is_empty() {
+        let hint = format!("its tools are {}", listed(of_server));
+        return Some(("the name belongs to a server".to_owned(), hint));
+    }
+    let same_name: Vec<&str> =
+        tools().filter(|tool| tool.name_without_server() == name).map(Tool::name).collect();
+    if same_name.len() < 2 {
+        return None;
+    }
+    let hint = format!("write one of {}", listed(same_name));
+    Some(("several servers have a tool of this name".to_owned(), hint))
+}
+
 /// Finds the tool with this name, in any spelling that a model's call may use.
 pub(super) fn find_tool(crib: &Crib, scope: &Scope, name: &str) -> Result<ToolId, Failure> {
     let input = serde_json::json!({ "name": name }).to_string();
@@ -200,11 +225,14 @@ pub(super) fn find_tool(crib: &Crib, scope: &Scope, name: &str) -> Result<ToolId
             })
         }
         CallOutcome::Refused(refusal) => {
-            let hint = match &refusal.nearest[..] {
-                [] => "`toolcrib tools` lists the names".to_owned(),
-                names => format!("did you mean {}?", names.join(", ")),
-            };
-            Err(Failure::input(format!("`{name}`"), &refusal.message, hint))
+            let (problem, hint) = explain_missing(crib, scope, name).unwrap_or_else(|| {
+                let hint = match &refusal.nearest[..] {
+                    [] => "`toolcrib tools` lists the names".to_owned(),
+                    names => format!("did you mean {}?", names.join(", ")),
+                };
+                (refusal.message.clone(), hint)
+            });
+            Err(Failure::input(format!("`{name}`"), &problem, hint))
         }
         CallOutcome::Run(_) => {
             let hint = "this is a bug; report it";

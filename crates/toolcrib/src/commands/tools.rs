@@ -217,6 +217,11 @@ fn print(
                 room => first_sentence(tool.description(), room),
             };
             output.line(format!("  {name:column$}  {sentence}").trim_end())?;
+            if matching.len() == 1
+                && let Ok(schema) = serde_json::from_str(tool.schema())
+            {
+                output.wrapped(&format!("  {}", toolcrib_core::signature(&schema)))?;
+            }
         }
     }
     if let ToolOrigin::Config { unlisted_servers, .. } = &source.origin

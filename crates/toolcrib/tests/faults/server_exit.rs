@@ -19,8 +19,8 @@ fn the_last_stderr_lines_of_a_server_are_short_and_without_secrets() {
     let peer = environment.stdio(Era::Older);
     peer.ready("fine__echo");
     until_true("the server is down, with its reason", || {
-        let why = peer.search("select:fine__echo")["down"][0]["why"].take();
-        why == json!("it exited with code 3")
+        let reply = peer.search("select:fine__echo");
+        reply["down"][0]["why"] == json!("it exited with code 3")
     });
     let doctor = environment.doctor();
     let error = doctor[0]["error"].as_str().unwrap();

@@ -6,7 +6,11 @@ use crate::{file, toolcrib, with_input};
 fn wrong_usage_exits_with_2_and_a_hint() {
     for (args, error, hint) in [
         (&[][..], "no command", "toolcrib demo"),
-        (&["serch", "x"], "unrecognized subcommand 'serch'", "search"),
+        (&["serach", "x"], "unrecognized subcommand 'serach'", "did you mean `toolcrib search`?"),
+        (&["zzz"], "unrecognized subcommand 'zzz'", "`toolcrib --help` lists all commands"),
+        (&["doctor", "time"], "unexpected argument 'time'", "`toolcrib doctor --help` shows"),
+        (&["call", "a/b", "--zone", "x"], "unexpected argument '--zone'", "as KEY=VALUE"),
+        (&["connect", "curser"], "invalid value 'curser'", "did you mean `cursor`?"),
         (
             &["search", "create", "issue"],
             "unexpected argument 'issue' found",

@@ -111,6 +111,10 @@ fn find(args: &CallArgs, config: &LoadedConfig) -> Result<(ConfiguredTools, Tool
         Err(_) if gateway.servers.keys().any(|name| may_have_it(name)) => {
             gateway.servers.retain(|name, _| may_have_it(name));
             let (tools, unanswered) = ask_servers(gateway, profile, counter)?;
+            if let (Some(server), [down]) = (server, &unanswered[..]) {
+                let hint = "`toolcrib doctor` checks the server";
+                return Err(Failure::input(format!("`{server}` is down"), &down.reason, hint));
+            }
             warn_unanswered(&unanswered);
             let tools = tools.ok_or(unknown_profile)?;
             let id = find_tool(&tools.crib, &tools.scope, &args.tool)?;

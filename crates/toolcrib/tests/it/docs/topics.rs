@@ -71,6 +71,23 @@ fn an_unknown_topic_gets_a_suggestion() {
     assert_eq!(document["error"], "`setings`: no such topic");
 }
 
+#[test]
+fn a_section_is_printed_with_its_subsections() {
+    let page = toolcrib(&["docs", "gateway"]).out;
+    let section = toolcrib(&["docs", "gateway#starting-up"]);
+    let (header, text) = section.out.split_once("\n\n").unwrap();
+    assert_eq!((section.code, header), (0, page.split_once("\n\n").unwrap().0));
+    assert!(text.starts_with("## Starting up\n") && page.contains(text), "{text}");
+    assert_eq!(text.matches("\n## ").count(), 0, "the next section is not printed");
+    assert_eq!(toolcrib(&["docs", "gateway.md#starting-up"]).out, section.out);
+    // The name of a command is the section about it.
+    assert_eq!(toolcrib(&["docs", "call"]).out, toolcrib(&["docs", "command-line#call"]).out);
+    let unknown = toolcrib(&["docs", "gateway#startin-up"]);
+    let error = "error: `gateway#startin-up`: the page has no such section\n\
+                 hint: did you mean `gateway#starting-up`?\n";
+    assert_eq!((unknown.code, unknown.err.as_str()), (2, error));
+}
+
 /// A message or a help text that refers to a topic is useless if the topic does not exist.
 #[test]
 fn every_topic_that_is_referred_to_exists() {
@@ -85,7 +102,7 @@ fn every_topic_that_is_referred_to_exists() {
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = fs::read_to_string(&path).unwrap();
                 for rest in text.split("toolcrib docs ").skip(1) {
-                    let topic = rest.split(['`', ' ', '"']).next().unwrap();
+                    let topic = rest.split(['`', ' ', '"', '#']).next().unwrap();
                     let is_name = topic.starts_with(|c: char| c.is_ascii_lowercase());
                     found += usize::from(is_name);
                     assert!(!is_name || topics.contains(topic), "{}: {topic}", path.display());

@@ -123,10 +123,13 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
     let location = find_config(args.config.as_deref(), print_stderr)?;
     let config = load_config_with_servers(location.as_ref(), &args.overrides)?;
     let config_path = location.map(|location| location.path().display().to_string());
-    // An error in the `[proxy]` section is ignored here, because `serve` reports it.
-    let proxy = config.sections.proxy.as_ref();
-    let proxy_notes =
-        proxy.map(|proxy| unsupported_mode_notices(proxy, &config.sections.gateway.settings));
+    let proxy_notes = match &config.sections.proxy {
+        Ok(proxy) => unsupported_mode_notices(proxy, &config.sections.gateway.settings),
+        // Only `serve` runs the proxy, so other commands still work.
+        Err(error) => {
+            vec![format!("`toolcrib serve` rejects this config: {error}; {}", error.hint)]
+        }
+    };
     let mut gateway_config = config.sections.gateway;
     let policies = start_all_eagerly(&mut gateway_config);
     let (mut rows, (cost, decision, mut notes)): (Vec<ServerReport>, _) = block_on(async {
@@ -147,7 +150,7 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
             *hint = format!("{hint} --config {}", file.display());
         }
     }
-    notes.extend(proxy_notes.unwrap_or_default());
+    notes.extend(proxy_notes);
     let (tokens, shown) = cost.unwrap_or_default();
     let report = DoctorReport {
         config: config_path,

@@ -16,6 +16,10 @@ const MIN_TABLE_WIDTH: usize = 130;
 const LABEL_WIDTH: usize = 9;
 
 pub(super) fn print(report: &DoctorReport, output: &mut Output) -> Result<(), Failure> {
+    if report.servers.is_empty() {
+        // A warning has already said that there are no servers.
+        return report.notes.iter().try_for_each(|note| output.wrapped(&format!("note: {note}")));
+    }
     let width = stdout_width().unwrap_or(DEFAULT_WIDTH);
     let has_problems = report.servers.iter().any(|row| row.error.is_some());
     // Without errors and hints, the table has only narrow columns.
