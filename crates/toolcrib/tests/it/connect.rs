@@ -1,7 +1,9 @@
 //! Tests of `toolcrib connect` and `disconnect`, with home folders that contain the files of every client.
 
+mod again;
 mod conflicts;
 mod endpoints;
+mod interruptions;
 mod questions;
 
 use std::collections::BTreeMap;

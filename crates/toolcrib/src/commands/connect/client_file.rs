@@ -5,8 +5,19 @@ use std::path::{Path, PathBuf};
 
 use toolcrib_server::ownership::{self, SymlinkPolicy};
 
-use crate::commands::import::target::replace;
+use crate::commands::import::target::{followed, replace};
 use crate::output::Failure;
+
+/// What is in a file after it was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// The new text.
+    Kept,
+    /// Another text, which the client has written since.
+    Overwritten,
+    /// The new text was written, but the file cannot be read again.
+    Unreadable,
+}
 
 /// A client's file and its text.
 #[derive(Debug, Clone)]
@@ -19,7 +30,7 @@ pub(super) struct ClientFile {
 
 impl ClientFile {
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let path = followed(path)?;
         let place = || format!("`{}`", path.display());
         let bytes = match ownership::open(&path, SymlinkPolicy::Follow) {
             Ok((mut file, _)) => {
@@ -63,9 +74,9 @@ impl ClientFile {
         Err(Failure::input(place, &"the file was changed while this command was running", hint))
     }
 
-    /// Replaces the file if it is unchanged, or removes it if `text` is `None`. Returns whether the file then has the
-    /// new text.
-    pub(super) fn write(&self, text: Option<&str>) -> Result<bool, Failure> {
+    /// Replaces the file if it is unchanged, or removes it if `text` is `None`. An error means that the
+    /// file was not changed.
+    pub(super) fn write(&self, text: Option<&str>) -> Result<Written, Failure> {
         self.check_writable()?;
         self.check_unchanged()?;
         let written = match text {
@@ -74,7 +85,11 @@ impl ClientFile {
         };
         written
             .map_err(|source| Failure::Write { path: self.path.display().to_string(), source })?;
-        Ok(Self::read(&self.path)?.text.as_deref() == text)
+        Ok(match Self::read(&self.path) {
+            Ok(now) if now.text.as_deref() == text => Written::Kept,
+            Ok(_) => Written::Overwritten,
+            Err(_) => Written::Unreadable,
+        })
     }
 }
 
@@ -96,7 +111,7 @@ mod tests {
         );
         assert_eq!(error.to_string(), expected);
         assert_eq!(fs::read_to_string(&path).unwrap(), "{\"new\": 1}");
-        assert!(ClientFile::read(&path).unwrap().write(Some("{}")).unwrap());
+        assert_eq!(ClientFile::read(&path).unwrap().write(Some("{}")).unwrap(), Written::Kept);
         // A file that appeared since counts as changed, too.
         let missing = ClientFile::read(&folder.path().join("other.json")).unwrap();
         fs::write(&missing.path, "").unwrap();

@@ -15,7 +15,8 @@ use super::report::{FileReport, Status, print_failures};
 use super::status::{ConnectedClient, connected_clients};
 use crate::args::DisconnectArgs;
 use crate::commands::import::discover::import_text;
-use crate::output::{Failure, Output};
+use crate::commands::import::write_lock::WriteLock;
+use crate::output::{Failure, Output, print_stderr};
 
 #[derive(Serialize)]
 struct DisconnectReport {
@@ -39,15 +40,29 @@ struct Restoration {
 
 pub(crate) fn run(args: &DisconnectArgs, output: &mut Output) -> Result<bool, Failure> {
     confirm::check(args.yes, output.is_json())?;
+    let _lock = WriteLock::take()?;
     let records = Records::load()?;
     let mut failed = Vec::new();
     for client in &args.clients {
-        if !records.all.iter().any(|record| record.client == *client) {
+        let is_damaged = records.damaged.iter().any(|record| record.client == Some(*client));
+        if !is_damaged && !records.all.iter().any(|record| record.client == *client) {
             failed.push(FileReport::failed(*client, &not_connected(*client)));
         }
     }
-    let mut by_file: BTreeMap<&Path, Vec<&Record>> = BTreeMap::new();
     let is_wanted = |client| args.clients.is_empty() || args.clients.contains(&client);
+    for damaged in &records.damaged {
+        match damaged.client {
+            Some(client) if is_wanted(client) => {
+                failed.push(FileReport::failed(client, &damaged.failure()));
+            }
+            Some(_) => {}
+            None => {
+                let failure = damaged.failure();
+                print_stderr(&format!("warning: {failure}\nhint: {}", failure.hint()));
+            }
+        }
+    }
+    let mut by_file: BTreeMap<&Path, Vec<&Record>> = BTreeMap::new();
     for record in records.all.iter().filter(|record| is_wanted(record.client)) {
         by_file.entry(&record.file).or_default().push(record);
     }
@@ -68,9 +83,8 @@ pub(crate) fn run(args: &DisconnectArgs, output: &mut Output) -> Result<bool, Fa
         }
         match confirm::ask(args.yes, restorations.len(), output)? {
             Answer::Yes => {
-                written = true;
                 for restoration in &mut restorations {
-                    restoration.apply(&records);
+                    written |= restoration.apply(&records);
                 }
             }
             Answer::No => {}
@@ -191,18 +205,21 @@ fn add_known_words(record: &Record, known: &mut KnownWords) {
 }
 
 impl Restoration {
-    fn apply(&mut self, records: &Records) {
+    /// Returns whether the file was changed or its record removed.
+    fn apply(&mut self, records: &Records) -> bool {
         let changed = if self.text == self.file.text {
             Ok(())
         } else {
             self.file.write(self.text.as_deref()).map(|_| ())
         };
+        let is_changed = changed.is_ok();
         let removed = changed
             .and_then(|()| self.records.iter().try_for_each(|record| records.remove(record)));
         match removed {
             Ok(()) => self.report.status = Status::Disconnected,
             Err(failure) => self.report.set_failed(&failure),
         }
+        is_changed
     }
 }
 

@@ -28,6 +28,7 @@ use crate::args::ConnectArgs;
 use crate::commands::import::client_files::ClientFolders;
 use crate::commands::import::merge::ServerMerge;
 use crate::commands::import::target::Target;
+use crate::commands::import::write_lock::WriteLock;
 use crate::config::location::{Location, user_config};
 use crate::output::{Failure, Output, print_stderr};
 use client_format::Endpoint;
@@ -46,6 +47,16 @@ struct ConfigFile {
 
 impl ConfigFile {
     fn open(named: Option<&Path>) -> Result<Self, Failure> {
+        if let Some(path) = named
+            && path.extension().is_none_or(|ending| ending != "toml")
+        {
+            // Toolcrib would read another ending as the file of a client, in another format.
+            return Err(Failure::input(
+                format!("`{}`", path.display()),
+                &"the name of a config that servers are added to must end in `.toml`",
+                format!("use `--config {}`", path.with_extension("toml").display()),
+            ));
+        }
         let location = Location::find(named)?;
         let path = match &location {
             Some(location) => location.path().to_owned(),
@@ -79,6 +90,7 @@ pub(crate) struct Connected {
 
 pub(crate) fn run(args: &ConnectArgs, output: &mut Output) -> Result<Connected, Failure> {
     confirm::check(args.yes, output.is_json())?;
+    let _lock = WriteLock::take()?;
     let records = Records::load()?;
     let folder = std::env::current_dir().unwrap_or_default();
     let folders = ClientFolders::from_variables(|name| std::env::var_os(name), folder);
@@ -88,7 +100,8 @@ pub(crate) fn run(args: &ConnectArgs, output: &mut Output) -> Result<Connected, 
     }
     let (endpoint, launch) = endpoint(args, &config);
     let merge = ServerMerge::new(config.target.servers());
-    let mut planner = Planner { folders: &folders, records: &records, endpoint, merge };
+    let mut planner =
+        Planner { folders: &folders, records: &records, endpoint, config: &config.path, merge };
     let mut plans = Vec::new();
     let is_named = !args.clients.is_empty();
     let clients = if is_named { args.clients.clone() } else { ClientKind::ALL.to_vec() };
@@ -110,13 +123,14 @@ pub(crate) fn run(args: &ConnectArgs, output: &mut Output) -> Result<Connected, 
         added: merge.added.clone(),
         launch: Some(launch),
         written: false,
+        config_written: false,
     };
     let write_config = || {
         if merge.added.is_empty() && config.path.exists() {
-            return Ok(());
+            return Ok(false);
         }
         let added = merge.added.clone();
-        config.target.write(merge.into_servers(), &added)
+        config.target.write(merge.into_servers(), &added).map(|()| true)
     };
     let has_new_servers = !report.added.is_empty();
     let session = Session { args, records: &records, plans, report };
@@ -196,7 +210,8 @@ fn connect_proxy(
         added: Vec::new(),
         launch: None,
         written: false,
+        config_written: false,
     };
-    let is_done = Session { args, records, plans, report }.run(|| Ok(()), output)?;
+    let is_done = Session { args, records, plans, report }.run(|| Ok(false), output)?;
     Ok(Connected { is_done, has_new_servers: false })
 }

@@ -48,6 +48,8 @@ pub(super) struct Planner<'a> {
     pub(super) folders: &'a ClientFolders,
     pub(super) records: &'a Records,
     pub(super) endpoint: Endpoint,
+    /// The config that servers are moved to.
+    pub(super) config: &'a Path,
     pub(super) merge: ServerMerge,
 }
 
@@ -58,10 +60,21 @@ impl Planner<'_> {
         client: ClientKind,
         is_named: bool,
     ) -> Result<Vec<FilePlan>, Failure> {
-        let existing = self.folders.user_files(client).into_iter().filter(|file| file.is_file());
+        let existing = self.folders.user_files(client).into_iter().filter(|file| {
+            // A link that leads to no file must not be replaced by a file.
+            file.is_file() || file.is_symlink() && !file.exists()
+        });
         let mut files: Vec<ParsedFile> =
             existing.map(|file| ParsedFile::read(client, &file)).collect::<Result<_, _>>()?;
-        if files.is_empty() && !is_named {
+        if let Some(damaged) = self.records.damaged.iter().find(|one| one.client == Some(client)) {
+            return Err(damaged.failure());
+        }
+        // A connected client whose file was deleted is connected again.
+        let was_connected = || {
+            let mut records = self.records.all.iter();
+            records.any(|record| record.client == client && record.purpose == Purpose::Servers)
+        };
+        if files.is_empty() && !is_named && !(was_connected() && self.new_file(client).is_ok()) {
             return Ok(Vec::new());
         }
         // Symbolic links may lead to the same file.
@@ -69,6 +82,9 @@ impl Planner<'_> {
         files.retain(|file| seen.insert(file.file.path.clone()));
         if let Some(by_hand) = files.iter().find_map(|file| self.entry_by_hand(client, file)) {
             return Ok(vec![by_hand]);
+        }
+        for file in &files {
+            self.check_config(client, file)?;
         }
         let main = files.iter().position(|file| self.recorded_entry(client, file).is_some());
         let main = main.or_else(|| files.iter().position(ParsedFile::has_servers));
@@ -118,6 +134,27 @@ impl Planner<'_> {
         let is_entry =
             |path: &&KeyPath| get(&written, path).is_some() && get(&file.value, path).is_some();
         record.paths.iter().find(is_entry)?.last().cloned()
+    }
+
+    /// Fails if the client uses another config. Its servers are there, and it would lose them.
+    fn check_config(&self, client: ClientKind, file: &ParsedFile) -> Result<(), Failure> {
+        let record = self.records.find(client, Purpose::Servers, &file.file.path);
+        let config = record.and_then(|record| record.config.as_deref());
+        let Some(config) = config.filter(|_| self.recorded_entry(client, file).is_some()) else {
+            return Ok(());
+        };
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        if real(config) == real(self.config) {
+            return Ok(());
+        }
+        let problem = format!(
+            "{client} is connected with the config `{}`, and not with `{}`",
+            config.display(),
+            self.config.display()
+        );
+        let hint =
+            format!("run `toolcrib disconnect {client}` first, or use the config that it has");
+        Err(Failure::input(format!("`{}`", file.file.path.display()), &problem, hint))
     }
 
     /// Returns a plan without changes if the user has added an entry for Toolcrib. That entry may use another config,
@@ -196,6 +233,14 @@ impl Planner<'_> {
         known.add_servers(&imported);
         known.add_numbers(get(&value, &container).unwrap_or(&Value::Null));
         let own_path = entry.as_ref().map(|entry| entry_path(&container, &entry.name));
+        let earlier = self.records.find(client, Purpose::Servers, &file.path);
+        if let Some(record) = earlier
+            && let Ok(written) = record.format().parse(&record.connected)
+        {
+            // What an earlier `connect` wrote is not secret.
+            let ours = record.paths.iter().filter_map(|path| get(&written, path));
+            ours.for_each(|value| known.add_all(value));
+        }
         let edits = match entry {
             Some(OwnEntry { name, value }) => {
                 known.add_all(&value);
@@ -210,34 +255,48 @@ impl Planner<'_> {
             .map_err(|problem| file_failure(&file.path, &problem))?;
         let mut paths: Vec<KeyPath> = edits.iter().map(|edit| edit.path().to_vec()).collect();
         let mut original = file.text.clone();
-        if let Some(record) = self.records.find(client, Purpose::Servers, &file.path) {
+        if let Some(record) = earlier {
             let earlier = record.paths.iter().filter(|path| !paths.contains(path));
             let earlier: Vec<KeyPath> = earlier.cloned().collect();
             paths.extend(earlier);
-            original = self.original_with_later_edits(record, &text, own_path)?;
+            original = if text.trim().is_empty() {
+                // The file was deleted or emptied, so the earlier original is all that there is.
+                record.original.clone()
+            } else {
+                self.original_with_later_edits(record, &text, &value, own_path)?
+            };
         }
-        let record =
+        let mut record =
             self.records.create(client, Purpose::Servers, &file.path, original, edited, paths);
+        record.config = Some(self.config.to_owned());
         Ok(PlannedChange { file, record, known })
     }
 
     /// Returns the original of an existing record, with the edits that were made since. The new record restores it. A
-    /// change of our own entry, at `entry`, is no conflict here, because the entry stays.
+    /// change of our own entry, at `entry`, is no conflict here, because the entry stays. If the user has added a moved
+    /// server again, the added one is the original.
     fn original_with_later_edits(
         &self,
         record: &Record,
         current: &str,
+        value: &Value,
         entry: Option<KeyPath>,
     ) -> Result<Option<String>, Failure> {
         let failed =
             |error: &UndoError| super::disconnect::undo_failure(self.records, record, error);
         let format = record.format();
         let place = Place::Last;
+        let entry = entry.filter(|path| get(value, path).is_some());
         let copy = entry.map(|path| Edit::Copy { path, from: current, place });
         let copied = copy.map(|copy| format.edit(&record.connected, &[copy])).transpose();
         let edited = copied.map_err(|problem| failed(&problem.into()))?;
         let edited = edited.as_deref().unwrap_or(&record.connected);
-        match undo(format, Change { edited, ..record.change() }, current) {
+        let written = format.parse(edited).map_err(|problem| failed(&problem.into()))?;
+        let is_added_again =
+            |path: &KeyPath| get(&written, path).is_none() && get(value, path).is_some();
+        let paths: Vec<KeyPath> =
+            record.paths.iter().filter(|path| !is_added_again(path)).cloned().collect();
+        match undo(format, Change { edited, paths: &paths, ..record.change() }, current) {
             Ok(Undone::Original(text)) => Ok(text),
             Ok(Undone::Merged(text)) => Ok(Some(text)),
             Ok(Undone::Empty) => Ok(None),

@@ -42,6 +42,8 @@ pub(super) struct Record {
     /// The text that was written.
     pub(super) connected: String,
     pub(super) paths: Vec<KeyPath>,
+    /// The config that the client's servers were moved to. `None` for a base URL.
+    pub(super) config: Option<PathBuf>,
     /// The name of the record in the state folder, without an ending.
     name: String,
 }
@@ -57,6 +59,42 @@ struct SavedRecord {
     had_file: bool,
     connected: String,
     paths: Vec<KeyPath>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    config: Option<PathBuf>,
+    /// What the backup must contain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    backup: Option<Digest>,
+}
+
+/// The length and the hash of a backup.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Digest {
+    bytes: usize,
+    blake3: String,
+}
+
+impl Digest {
+    fn of(bytes: &[u8]) -> Self {
+        Self { bytes: bytes.len(), blake3: blake3::hash(bytes).to_hex().to_string() }
+    }
+}
+
+/// A record that cannot be used.
+pub(super) struct DamagedRecord {
+    /// The client, according to the name of the record.
+    pub(super) client: Option<ClientKind>,
+    pub(super) problem: String,
+    pub(super) hint: String,
+}
+
+impl DamagedRecord {
+    pub(super) fn failure(&self) -> Failure {
+        Failure::Input {
+            subject: "record of `toolcrib connect`".to_owned(),
+            problem: self.problem.clone(),
+            hint: self.hint.clone(),
+        }
+    }
 }
 
 impl Record {
@@ -76,6 +114,8 @@ impl Record {
 pub(super) struct Records {
     folder: PrivateFolder,
     pub(super) all: Vec<Record>,
+    /// Records that cannot be used. They must not prevent the use of the others.
+    pub(super) damaged: Vec<DamagedRecord>,
 }
 
 fn failed(error: &PrivateFileError) -> Failure {
@@ -90,7 +130,7 @@ impl Records {
             Failure::input("backups of clients' files", &problem, "set HOME or XDG_STATE_HOME")
         })?;
         let folder = PrivateFolder::new(state.join("toolcrib"), home).subfolder("connected");
-        let mut records = Self { folder, all: Vec::new() };
+        let mut records = Self { folder, all: Vec::new(), damaged: Vec::new() };
         if !records.folder.check().map_err(|error| failed(&error))? {
             return Ok(records);
         }
@@ -102,13 +142,19 @@ impl Records {
             .collect();
         names.sort();
         for name in names {
-            let record = records.read(name)?;
-            records.all.push(record);
+            match records.read(&name) {
+                Ok(record) => records.all.push(record),
+                Err(failure) => records.damaged.push(DamagedRecord {
+                    client: client_of(&name),
+                    problem: failure.to_string(),
+                    hint: failure.hint(),
+                }),
+            }
         }
         Ok(records)
     }
 
-    fn read(&self, name: String) -> Result<Record, Failure> {
+    fn read(&self, name: &str) -> Result<Record, Failure> {
         let file = self.folder.file(&format!("{name}.json"));
         let broken = || {
             let place = format!("`{}`", file.display());
@@ -122,17 +168,46 @@ impl Records {
         let saved: SavedRecord =
             serde_json::from_slice(&read("json")?.unwrap_or_default()).map_err(|_| broken())?;
         let client = ClientKind::from_name(&saved.client).ok_or_else(broken)?;
-        let original = if saved.had_file {
-            let bytes = read("original")?.ok_or_else(broken)?;
-            Some(String::from_utf8(bytes).map_err(|_| broken())?)
-        } else {
-            None
-        };
-        let SavedRecord { version, purpose, file, connected, paths, .. } = saved;
-        if version != VERSION {
+        if saved.version != VERSION {
             return Err(broken());
         }
-        Ok(Record { client, purpose, file, original, connected, paths, name })
+        let original = match (saved.had_file, read("original")?) {
+            (false, _) => None,
+            (true, bytes) => Some(self.checked_backup(name, &saved, bytes)?),
+        };
+        let SavedRecord { purpose, file, connected, paths, config, .. } = saved;
+        let name = name.to_owned();
+        Ok(Record { client, purpose, file, original, connected, paths, config, name })
+    }
+
+    /// Returns the text of a backup if it is still the one that was saved.
+    fn checked_backup(
+        &self,
+        name: &str,
+        saved: &SavedRecord,
+        bytes: Option<Vec<u8>>,
+    ) -> Result<String, Failure> {
+        let is_same = |bytes: &Vec<u8>| {
+            saved.backup.as_ref().is_none_or(|digest| *digest == Digest::of(bytes))
+        };
+        let problem = match bytes {
+            None => "the backup no longer exists",
+            Some(bytes) if !is_same(&bytes) => {
+                "the backup is no longer the one that `toolcrib connect` saved"
+            }
+            Some(bytes) => match String::from_utf8(bytes) {
+                Ok(text) => return Ok(text),
+                Err(_) => "the backup is not UTF-8 text",
+            },
+        };
+        let backup = self.folder.file(&format!("{name}.original"));
+        let hint = format!(
+            "check `{}` by hand; without a backup, remove the entry for Toolcrib from it and add its servers again, \
+             then delete `{}`",
+            saved.file.display(),
+            self.folder.file(&format!("{name}.json")).display()
+        );
+        Err(Failure::input(format!("`{}`", backup.display()), &problem, hint))
     }
 
     pub(super) fn find(
@@ -160,10 +235,12 @@ impl Records {
             Some(record) => record.name.clone(),
             None => self.free_name(client, purpose, file),
         };
-        Record { client, purpose, file: file.to_owned(), original, connected, paths, name }
+        let file = file.to_owned();
+        Record { client, purpose, file, original, connected, paths, config: None, name }
     }
 
-    /// Returns a name that says which file the record is about. A number is added if another record has the name.
+    /// Returns a name that says which file the record is about. A number is added if another record has the name,
+    /// or if there is a backup of that name, which may be the only copy of the user's file.
     fn free_name(&self, client: ClientKind, purpose: Purpose, file: &Path) -> String {
         let stem = file.file_name().map(|name| name.to_string_lossy().into_owned());
         let stem: String = stem
@@ -174,7 +251,11 @@ impl Records {
         let stem = stem.trim_start_matches('.');
         let proxy = if purpose == Purpose::Proxy { "-proxy" } else { "" };
         let name = format!("{client}{proxy}-{stem}");
-        let is_free = |name: &String| self.all.iter().all(|record| record.name != *name);
+        let exists = |name: &str, ending: &str| {
+            self.folder.file(&format!("{name}.{ending}")).is_symlink()
+                || self.folder.file(&format!("{name}.{ending}")).exists()
+        };
+        let is_free = |name: &String| !exists(name, "json") && !exists(name, "original");
         let numbered = (2..).map(|number| format!("{name}-{number}"));
         [name.clone()].into_iter().chain(numbered).find(is_free).unwrap_or(name)
     }
@@ -189,8 +270,9 @@ impl Records {
         self.folder.file(&format!("{}.json", record.name))
     }
 
-    /// Saves the backup and then the record, so that a record always has a backup.
-    pub(super) fn save(&self, record: &Record) -> Result<(), Failure> {
+    /// Saves the backup and then the record, so that a record always has a backup. `previous` is the record that this one
+    /// replaces. If this fails, the previous record and its backup are as before.
+    pub(super) fn save(&self, record: &Record, previous: Option<&Record>) -> Result<(), Failure> {
         let saved = SavedRecord {
             version: VERSION,
             client: record.client.name().to_owned(),
@@ -199,6 +281,8 @@ impl Records {
             had_file: record.original.is_some(),
             connected: record.connected.clone(),
             paths: record.paths.clone(),
+            config: record.config.clone(),
+            backup: record.original.as_ref().map(|text| Digest::of(text.as_bytes())),
         };
         let text = serde_json::to_vec(&saved)
             .map_err(|error| Failure::input("record", &error, "this is a bug; report it"))?;
@@ -210,15 +294,29 @@ impl Records {
         if let Some(original) = &record.original {
             replace("original", original.as_bytes())?;
         }
-        replace("json", &text)
+        replace("json", &text).inspect_err(|_| {
+            // The first error is reported.
+            let _ = match previous.and_then(|previous| previous.original.as_ref()) {
+                Some(original) => replace("original", original.as_bytes()),
+                None => self.remove_file(record, "original"),
+            };
+        })
     }
 
     pub(super) fn remove(&self, record: &Record) -> Result<(), Failure> {
-        for ending in ["json", "original"] {
-            self.folder
-                .remove(&format!("{}.{ending}", record.name))
-                .map_err(|error| failed(&error))?;
-        }
-        Ok(())
+        self.remove_file(record, "json")?;
+        self.remove_file(record, "original")
     }
+
+    fn remove_file(&self, record: &Record, ending: &str) -> Result<(), Failure> {
+        self.folder.remove(&format!("{}.{ending}", record.name)).map_err(|error| failed(&error))
+    }
+}
+
+/// Returns the client that a record of this name is about.
+fn client_of(name: &str) -> Option<ClientKind> {
+    let is_start = |client: &ClientKind| {
+        name.strip_prefix(client.name()).is_some_and(|rest| rest.starts_with('-'))
+    };
+    ClientKind::ALL.into_iter().find(is_start)
 }

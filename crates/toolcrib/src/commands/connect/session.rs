@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use toolcrib_client_files::DiffLine;
 
+use super::client_file::Written;
 use super::confirm::{self, Answer};
 use super::launcher::LaunchReason;
 use super::plan::{FilePlan, PlannedChange};
@@ -27,6 +28,8 @@ pub(super) struct ConnectReport {
     pub(super) launch: Option<LaunchReason>,
     /// Whether files were changed.
     pub(super) written: bool,
+    /// Whether the config was changed. It is written first, so this may be true although no client's file was changed.
+    pub(super) config_written: bool,
 }
 
 /// Shows the plans, asks, and makes the changes.
@@ -40,7 +43,7 @@ pub(super) struct Session<'a> {
 impl Session<'_> {
     pub(super) fn run(
         mut self,
-        write_config: impl FnOnce() -> Result<(), Failure>,
+        write_config: impl FnOnce() -> Result<bool, Failure>,
         output: &mut Output,
     ) -> Result<bool, Failure> {
         let mut changes: Vec<(usize, PlannedChange, Vec<DiffLine>)> = Vec::new();
@@ -60,11 +63,13 @@ impl Session<'_> {
         if !changes.is_empty() {
             let files = changes.len() + usize::from(!self.report.added.is_empty());
             if confirm::ask(self.args.yes, files, output)? == Answer::Yes {
-                write_config()?;
-                self.report.written = true;
+                self.report.config_written = write_config()?;
                 for (index, change, _) in &changes {
                     apply(self.records, change, &mut self.report.clients[*index]);
                 }
+                let is_changed = |client: &FileReport| client.status == Status::Connected;
+                self.report.written =
+                    self.report.config_written || self.report.clients.iter().any(is_changed);
             }
         }
         self.finish(!changes.is_empty(), output)
@@ -129,22 +134,29 @@ fn prepare(report: &mut FileReport, change: &PlannedChange) {
 fn apply(records: &Records, change: &PlannedChange, report: &mut FileReport) {
     let PlannedChange { file, record, .. } = change;
     let previous = records.find(record.client, record.purpose, &record.file);
-    let written = file
+    let saved = file
         .check_writable()
         .and_then(|()| file.check_unchanged())
-        .and_then(|()| records.save(record))
-        .and_then(|()| file.write(Some(&record.connected)));
-    match written {
-        Ok(is_kept) => {
+        .and_then(|()| records.save(record, previous));
+    if let Err(failure) = saved {
+        report.set_failed(&failure);
+        return;
+    }
+    match file.write(Some(&record.connected)) {
+        Ok(written) => {
             report.status = Status::Connected;
             report.backup = records.backup(record);
-            if !is_kept {
-                report.notes.push("the client has written the file again already; check it".into());
-            }
+            let note = match written {
+                Written::Kept => return,
+                Written::Overwritten => "the client has written the file again already; check it",
+                Written::Unreadable => "the file was written, but cannot be read again; check it",
+            };
+            report.notes.push(note.to_owned());
         }
         Err(failure) => {
             // The record describes a change that was not made.
-            let restored = previous.map_or_else(|| records.remove(record), |old| records.save(old));
+            let restored = previous
+                .map_or_else(|| records.remove(record), |old| records.save(old, Some(record)));
             report.set_failed(&failure);
             if let Err(failure) = restored {
                 report.notes.push(failure.to_string());
@@ -164,7 +176,14 @@ fn print_result(
         return output.line("No client was found.");
     }
     if connected.is_empty() {
-        return if had_changes { output.line("Nothing was changed.") } else { Ok(()) };
+        return match &report.config {
+            Some(config) if report.config_written => output.wrapped(&format!(
+                "Only `{}` was changed. The servers are now in it, and still in the files of the clients.",
+                config.display()
+            )),
+            _ if had_changes => output.line("Nothing was changed."),
+            _ => Ok(()),
+        };
     }
     let mut names: Vec<&str> = connected.iter().map(|report| report.client.name()).collect();
     names.dedup();

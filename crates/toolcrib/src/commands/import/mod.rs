@@ -9,6 +9,7 @@ pub(super) mod merge;
 mod print;
 mod sent_references;
 pub(super) mod target;
+pub(super) mod write_lock;
 
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,7 @@ use crate::terminal;
 use discover::{DiscoveredFiles, FoundFile, SkippedFile, UnreadableFile, discover};
 use merge::ServerMerge;
 use target::Target;
+use write_lock::WriteLock;
 
 #[derive(Serialize)]
 struct ImportReport {
@@ -41,6 +43,10 @@ struct ImportReport {
 }
 
 pub(crate) fn run(args: &ImportArgs, output: &mut Output) -> Result<bool, Failure> {
+    let _lock = match args.write {
+        Some(_) => WriteLock::take_if_available()?,
+        None => None,
+    };
     let target = args.write.as_deref().map(Target::open).transpose()?;
     let existing = target.as_ref().map(Target::servers).unwrap_or_default();
     let mut merge = ServerMerge::new(existing);

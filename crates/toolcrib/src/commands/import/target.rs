@@ -37,8 +37,7 @@ pub(crate) struct Target {
 
 impl Target {
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
-        // If the path is a symbolic link, the link is followed and not replaced.
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let path = followed(path)?;
         if !path.exists() {
             return Ok(Self { path, text: None, sections: GatewayConfig::default().into() });
         }
@@ -85,12 +84,42 @@ impl Target {
                 "write each of its servers as a table `[servers.NAME]`, or name another file",
             ));
         }
+        check_unchanged(&self.path, self.text.as_deref())?;
         let failed = |source| Failure::Write { path: self.path.display().to_string(), source };
         if let Some(path) = schema_path {
             replace(&path, SCHEMA).map_err(failed)?;
         }
         replace(&self.path, &text).map_err(failed)
     }
+}
+
+/// Returns the path with symbolic links resolved, so that a link is followed and not replaced. Fails if the link leads to
+/// no file, because replacing the link would separate it from the place where its owner expects the file.
+pub(crate) fn followed(path: &Path) -> Result<PathBuf, Failure> {
+    match fs::canonicalize(path) {
+        Ok(real) => Ok(real),
+        Err(_) if !path.is_symlink() => Ok(path.to_owned()),
+        Err(_) => {
+            let target = fs::read_link(path).unwrap_or_default();
+            let problem =
+                format!("a symbolic link to `{}`, which does not exist", target.display());
+            let hint = "create the file that the link leads to, or remove the link";
+            Err(Failure::input(format!("`{}`", path.display()), &problem, hint))
+        }
+    }
+}
+
+/// Fails if a config is no longer as it was read. An editor may have saved it while a question was open.
+fn check_unchanged(path: &Path, before: Option<&str>) -> Result<(), Failure> {
+    let now = if path.exists() { Some(read_text(path)?) } else { None };
+    if now.as_deref() == before {
+        return Ok(());
+    }
+    Err(Failure::input(
+        format!("`{}`", path.display()),
+        &"the file was changed while this command was running, so nothing was written",
+        "run the command again",
+    ))
 }
 
 /// Returns where to write the schema for a config. `None` if there is a file of that name that is not Toolcrib's schema.

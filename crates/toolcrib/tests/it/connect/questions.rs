@@ -1,6 +1,6 @@
 //! Tests of the question before files are changed, and of the exit codes.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
 use serde_json::json;
@@ -12,6 +12,16 @@ const CURSOR: &str = r#"{"mcpServers": {"files": {"command": "/no/such/server"}}
 
 /// Runs a command in a terminal, and types an answer. Python is used, because it has pseudoterminals.
 fn in_terminal(home: &ConnectHome, args: &[&str], answer: &str) -> (i32, String) {
+    at_question(home, args, || {}, answer)
+}
+
+/// Runs a command in a terminal, does something while it waits for the answer, and types the answer.
+pub(super) fn at_question(
+    home: &ConnectHome,
+    args: &[&str],
+    action: impl FnOnce(),
+    answer: &str,
+) -> (i32, String) {
     let spawn = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
     let mut child = Command::new("python3")
         .args(["-c", spawn, env!("CARGO_BIN_EXE_toolcrib")])
@@ -25,9 +35,17 @@ fn in_terminal(home: &ConnectHome, args: &[&str], answer: &str) -> (i32, String)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
+    let mut out = child.stdout.take().unwrap();
+    let (mut shown, mut byte) = (Vec::new(), [0]);
+    while !shown.ends_with(b"[y/N] ") && out.read(&mut byte).unwrap() == 1 {
+        shown.push(byte[0]);
+    }
+    action();
     child.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
-    let done = child.wait_with_output().unwrap();
-    (done.status.code().unwrap(), String::from_utf8(done.stdout).unwrap())
+    out.read_to_end(&mut shown).unwrap();
+    let home = home.at("").to_str().unwrap().trim_end_matches('/').to_owned();
+    let shown = String::from_utf8(shown).unwrap().replace(&home, "HOME");
+    (child.wait().unwrap().code().unwrap(), shown)
 }
 
 #[test]
@@ -41,7 +59,8 @@ fn files_are_changed_only_if_the_answer_is_yes() {
         assert!(out.contains("Nothing was changed."), "{out}");
         assert!(out.contains("\x1b[31m-"), "removed lines are red in a terminal: {out}");
         assert_eq!(home.text(".cursor/mcp.json"), CURSOR);
-        assert!(!home.at(".config/toolcrib").exists() && !home.at(".local").exists());
+        assert!(!home.at(".config/toolcrib").exists());
+        assert!(!home.at(".local/state/toolcrib/connected").exists());
     }
     let (code, out) = in_terminal(&home, &["connect"], "y\n");
     assert!(code == 0 && out.contains("Connected cursor."), "{out}");
