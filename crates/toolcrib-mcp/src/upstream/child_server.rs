@@ -73,7 +73,7 @@ impl ChildServer<'_> {
         let updates = self.resource_updates.clone();
         let (tap, accepted) = Tap::new(calls, log, self.secrets.clone(), limits, updates);
         let transport = StdioTransport::new(input, output, Arc::clone(&tap), limits.message_bytes);
-        let (transport, knows_roots) =
+        let (transport, roots) =
             answering_transport(upstream, transport, Arc::clone(&tap), accepted);
         let started = self.deadline.limit(start(transport, probes)).await;
         let exited_on_probe = matches!(started, Ok(Err(StartError::ClosedDuringProbe(_))));
@@ -81,7 +81,7 @@ impl ChildServer<'_> {
         let started = started.and_then(|started| started.map_err(failed));
         match started {
             Ok((service, ignores_probe)) => {
-                let handle = connection_handle(&service, tap, knows_roots);
+                let handle = connection_handle(&service, tap, roots);
                 let secrets = self.secrets.clone();
                 let connection = Connection { handle, service, process: Some(process), secrets };
                 Ok(StartedServer { connection, ignores_probe })

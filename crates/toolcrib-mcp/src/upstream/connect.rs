@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rmcp::model::{ProtocolVersion, ServerPeerInfo};
@@ -21,7 +20,7 @@ use super::client_service::ClientService;
 use super::connection::Connection;
 use super::connection_failure::ConnectionFailure;
 use super::connection_handle::ConnectionHandle;
-use super::question_router::QuestionRouter;
+use super::question_router::{QuestionRouter, RootsProgress};
 use super::remote_server::{RemoteServer, request_headers};
 use super::secrets::Secrets;
 use super::server_requests::AcceptedRequests;
@@ -124,10 +123,9 @@ pub(super) async fn start_service<T>(
 where
     T: SdkTransport<RoleClient> + 'static,
 {
-    let (transport, knows_roots) =
-        answering_transport(upstream, transport, Arc::clone(&tap), accepted);
+    let (transport, roots) = answering_transport(upstream, transport, Arc::clone(&tap), accepted);
     let service = serve(transport, mode).await?;
-    let handle = connection_handle(&service, tap, knows_roots);
+    let handle = connection_handle(&service, tap, roots);
     Ok((service, handle))
 }
 
@@ -138,8 +136,8 @@ pub(super) fn answering_transport<T: SdkTransport<RoleClient>>(
     transport: T,
     tap: Arc<Tap>,
     accepted: AcceptedRequests,
-) -> (AnsweringTransport<T>, Arc<AtomicBool>) {
-    let knows_roots = Arc::default();
+) -> (AnsweringTransport<T>, RootsProgress) {
+    let roots = RootsProgress::default();
     let router = QuestionRouter {
         server: Arc::clone(&upstream.name),
         active_calls: Arc::clone(&upstream.active_calls),
@@ -147,10 +145,10 @@ pub(super) fn answering_transport<T: SdkTransport<RoleClient>>(
         owner: upstream.owner,
         questions: Arc::clone(&upstream.questions),
         demand: Arc::clone(&upstream.demand),
-        knows_roots: Arc::clone(&knows_roots),
+        roots: Arc::clone(&roots),
         shared: Arc::clone(&upstream.shared),
     };
-    (AnsweringTransport::new(transport, tap, router, accepted), knows_roots)
+    (AnsweringTransport::new(transport, tap, router, accepted), roots)
 }
 
 pub(super) async fn serve<T: SdkTransport<RoleClient> + 'static>(
@@ -164,7 +162,7 @@ pub(super) async fn serve<T: SdkTransport<RoleClient> + 'static>(
 pub(super) fn connection_handle(
     service: &RunningService<RoleClient, ClientService>,
     tap: Arc<Tap>,
-    knows_roots: Arc<AtomicBool>,
+    roots: RootsProgress,
 ) -> ConnectionHandle {
     let unknown = || {
         Arc::new(ServerPeerInfo::new(
@@ -173,7 +171,7 @@ pub(super) fn connection_handle(
         ))
     };
     let server_info = service.peer().peer_info().unwrap_or_else(unknown);
-    ConnectionHandle { peer: service.peer().clone(), tap, server_info, knows_roots }
+    ConnectionHandle { peer: service.peer().clone(), tap, server_info, roots }
 }
 
 pub(super) fn handshake_error(error: &ClientInitializeError) -> String {

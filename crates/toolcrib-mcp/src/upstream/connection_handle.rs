@@ -1,7 +1,6 @@
 //! A handle to a live connection, and the requests in progress on it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -12,6 +11,7 @@ use tokio::sync::mpsc;
 use toolcrib_text::clean::one_line;
 
 use super::open_requests::ProgressMessage;
+use super::question_router::{RootsAnswer, RootsProgress};
 use super::tap::Tap;
 use super::upstream_error::UpstreamError;
 use crate::hidden_text::clean_error;
@@ -22,8 +22,7 @@ pub(crate) struct ConnectionHandle {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) tap: Arc<Tap>,
     pub(crate) server_info: Arc<ServerPeerInfo>,
-    /// Whether the server has learned the roots of a client.
-    pub(crate) knows_roots: Arc<AtomicBool>,
+    pub(crate) roots: RootsProgress,
 }
 
 /// A request in progress. Dropping it before the answer arrives cancels the request.
@@ -52,7 +51,7 @@ impl ConnectionHandle {
 
     /// Whether the server has learned the roots of a client.
     pub(crate) fn knows_roots(&self) -> bool {
-        self.knows_roots.load(Ordering::Relaxed)
+        *self.roots.borrow() == RootsAnswer::Known
     }
 
     /// Whether the connection is over.

@@ -267,6 +267,11 @@ impl Upstream {
         self.share_policy().gives_own_process(client_has_roots) || self.knows_roots_of_a_client()
     }
 
+    /// Whether the process belongs to one client, so that it may learn the roots of that client.
+    pub(crate) fn has_only_one_client(&self) -> bool {
+        self.owner.is_some() || !self.shared.has_many_clients
+    }
+
     /// Whether every client uses its own process instead of this one, now and after the next start.
     pub(crate) fn every_client_needs_own_process(&self) -> bool {
         self.owner.is_none()

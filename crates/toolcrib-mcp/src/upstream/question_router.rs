@@ -1,18 +1,32 @@
 //! Routes a server's questions to the clients that they are for.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use rmcp::model::{ErrorCode, ErrorData};
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use super::SharedState;
 use super::active_calls::{ActiveCalls, CallingClient, RawRequest, ServerMessage};
 use super::demand::Demand;
 use super::server_requests::PendingQuestion;
 use crate::config::UnattributedQuestions;
+
+/// What a server has learned about the roots of a client on one connection. A later value includes the earlier ones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RootsAnswer {
+    /// Nothing, because it has not asked, or was not answered yet.
+    #[default]
+    None,
+    /// It asked, and got an error.
+    Refused,
+    /// It knows the roots.
+    Known,
+}
+
+/// The current answer. Clones share it.
+pub(crate) type RootsProgress = Arc<watch::Sender<RootsAnswer>>;
 
 #[derive(Debug)]
 pub(crate) struct QuestionRouter {
@@ -23,8 +37,7 @@ pub(crate) struct QuestionRouter {
     /// The unattributed questions of the server so far.
     pub(crate) questions: Arc<Mutex<UnattributedQuestions>>,
     pub(crate) demand: Arc<Demand>,
-    /// Set when the server learns the roots of a client on this connection.
-    pub(crate) knows_roots: Arc<AtomicBool>,
+    pub(crate) roots: RootsProgress,
     pub(crate) shared: Arc<SharedState>,
     pub(crate) active_calls: Arc<ActiveCalls>,
 }
@@ -87,8 +100,9 @@ impl QuestionRouter {
         // The question stays in memory until the client has answered it, so its memory is released only here.
         drop(charge);
         let answer = answer.unwrap_or_else(|| Err(error("the client has disconnected")));
-        if asks_for_roots && answer.is_ok() {
-            self.knows_roots.store(true, Ordering::Relaxed);
+        if asks_for_roots {
+            let answered = if answer.is_ok() { RootsAnswer::Known } else { RootsAnswer::Refused };
+            self.roots.send_modify(|before| *before = answered.max(*before));
             // The process may have to be stopped now.
             self.demand.notify();
         }

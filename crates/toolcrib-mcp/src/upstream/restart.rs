@@ -9,15 +9,20 @@ use tokio::sync::mpsc;
 use super::connect::{self, StartDeadline};
 use super::connection::Connection;
 use super::connection_failure::ConnectionFailure;
+use super::connection_handle::ConnectionHandle;
+use super::health_check;
 use super::monitor::ConnectionEnd;
+use super::question_router::RootsAnswer;
 use super::restart_backoff::{self, RestartBackoff};
 use super::{ProtocolEra, ResourceKey, ServerPhase, ServerStatus, Upstream};
-use crate::config::seconds;
+use crate::config::{UnattributedQuestions, seconds};
 use crate::process::Process;
 
 /// How long a starting server holds its start permit. If it takes longer, it continues without the permit, and the next
 /// server may start.
 const START_PERMIT_TIME: Duration = Duration::from_secs(3);
+/// Maximum time that a server that asks for roots may take to learn them before it gets its first call.
+const ROOTS_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum time for sending the last cancellations to a server that is stopped.
 const CANCELLATION_TIMEOUT: Duration = Duration::from_millis(200);
 
@@ -176,6 +181,26 @@ impl Upstream {
         Outcome::Failed { connected_for: up.elapsed(), failure }
     }
 
+    /// Waits until a server that asks for the roots of its client has learned them. Some servers, such as the one for files,
+    /// decide by the roots what a call may do, and the first call must not arrive before that. The server handles the answer
+    /// while it answers two small requests.
+    async fn wait_for_roots(&self, handle: &ConnectionHandle) {
+        let asks_for_roots = *self.questions.lock() != UnattributedQuestions::None;
+        if handle.uses_newer_protocol() || !asks_for_roots || !self.has_only_one_client() {
+            return;
+        }
+        let learned = async {
+            let mut roots = handle.roots.subscribe();
+            let answer = roots.wait_for(|answer| *answer != RootsAnswer::None).await;
+            if answer.is_ok_and(|answer| *answer == RootsAnswer::Known) {
+                for _ in 0..2 {
+                    let _ = health_check::check(handle, ROOTS_TIMEOUT).await;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(ROOTS_TIMEOUT, learned).await;
+    }
+
     async fn connect(&self, deadline: StartDeadline) -> Result<Connection, ConnectionFailure> {
         let (updates, mut updated) = mpsc::channel(64);
         let connection = connect::connect(self, updates, deadline).await?;
@@ -186,7 +211,10 @@ impl Upstream {
             }
         });
         let failure = match deadline.limit(self.refresh_lists(&connection.handle)).await {
-            Ok(Ok(())) => return Ok(connection),
+            Ok(Ok(())) => {
+                self.wait_for_roots(&connection.handle).await;
+                return Ok(connection);
+            }
             Ok(Err(error)) => ConnectionFailure::new(error),
             Err(timed_out) => timed_out,
         };

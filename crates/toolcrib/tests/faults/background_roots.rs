@@ -1,6 +1,8 @@
 //! Tests that a shared server that asks for its client's roots gets those of the right client, and that clients without
 //! roots share such a server.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::environment::TestEnvironment;
@@ -63,6 +65,31 @@ fn clients_without_roots_share_a_server_that_asks_for_roots() {
     }
     assert_eq!(owners(&environment), [None]);
     assert_eq!(count(&environment.log("files"), "start"), 1);
+}
+
+/// Some servers decide by the roots what a call may do, so the call that starts such a server must wait until the server knows
+/// the roots of its client.
+#[test]
+fn the_first_call_comes_after_the_roots() {
+    let environment = environment("first-call");
+    // The tools of the server are known from this client, and that it asks for roots.
+    let plain = client_without_roots(&environment, Era::Older);
+    wait_until_server_knows_there_are_no_roots(&plain);
+    for folder in ["one", "two", "three"] {
+        let client = environment.shared(Era::Older);
+        let call = client.begin("files__known_roots", json!({}));
+        until("the first call is answered", || {
+            client.reply_to_all("roots/list", &roots(folder));
+            call.answer(Duration::from_millis(10))
+        });
+        let log = std::fs::read_to_string(environment.log("files")).unwrap();
+        let of_last_process = log.rsplit_once("start").unwrap().1;
+        let received: Vec<&str> = of_last_process
+            .lines()
+            .filter(|line| ["answered", "call known_roots"].contains(line))
+            .collect();
+        assert_eq!(received, ["answered", "call known_roots"], "{log}");
+    }
 }
 
 #[test]

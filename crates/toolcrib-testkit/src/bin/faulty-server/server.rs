@@ -120,7 +120,10 @@ impl Server {
                 });
             }
             (_, None) => {}
-            (None, Some(id)) => self.handle_response(id, &message),
+            (None, Some(id)) => {
+                self.journal.note("answered");
+                self.handle_response(id, &message);
+            }
         }
     }
 
