@@ -228,6 +228,11 @@ const ESSENTIAL_KEYS: [&str; 16] = [
     "url",
 ];
 
+/// Keys with the URL of an entry.
+const URL_KEYS: [&str; 4] = ["httpUrl", "serverUrl", "uri", "url"];
+/// Keys with which the user gives a token to the server at our URL, as we ask them to.
+const TOKEN_KEYS: [&str; 3] = ["bearer_token_env_var", "headers", "http_headers"];
+
 /// Whether a value is still the one that was written. Clients add keys to entries, such as `disabled` or approvals of
 /// tools. These do not count, because they mean nothing without the entry.
 fn is_still(written: &Value, now: &Value) -> bool {
@@ -241,7 +246,15 @@ fn is_still(written: &Value, now: &Value) -> bool {
         Value::Object(map) => map.is_empty(),
         Value::Bool(_) | Value::Number(_) => false,
     };
-    let is_minor = |key: &str, value: &Value| !ESSENTIAL_KEYS.contains(&key) || is_empty(value);
-    written.iter().all(|(key, value)| now.get(key) == Some(value))
+    let has_url = URL_KEYS.iter().any(|key| written.contains_key(*key));
+    let is_token = |key: &str| has_url && TOKEN_KEYS.contains(&key);
+    let is_minor = |key: &str, value: &Value| {
+        !ESSENTIAL_KEYS.contains(&key) || is_token(key) || is_empty(value)
+    };
+    let is_same = |key: &str, value: &Value| match now.get(key) {
+        Some(now) => now == value || is_token(key) && is_empty(value),
+        None => false,
+    };
+    written.iter().all(|(key, value)| is_same(key, value))
         && now.iter().all(|(key, value)| written.contains_key(key) || is_minor(key, value))
 }

@@ -19,7 +19,7 @@ mod toolcrib_toml;
 pub(crate) use check::INSTRUCTIONS_CHARS;
 pub use defer_to_clients::DeferToClients;
 pub use import::{ClientKind, ImportedConfig};
-pub use mask::masked;
+pub use mask::{masked, masked_for_preview};
 pub use run_policy::{IdleTimeout, RunPolicy, StartPolicy};
 pub use server::{HttpVariant, OAuth, Server, Transport};
 pub use server_toml::server_toml;

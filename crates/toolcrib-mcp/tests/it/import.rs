@@ -501,7 +501,7 @@ fn an_invalid_server_does_not_affect_the_others() {
             "`fine`: `env` has no string for `A`; ignored",
             "`list` is not an object; ignored",
             "`empty`: `command` is missing, and so is `url`; the server is left out",
-            "a server has an invalid name; it is left out",
+            "`` has an invalid name; it is left out",
             "`number`: `command` is not a string; ignored",
             "`dash`: `command` begins with `-`; the server is left out",
             "`ftp`: `url` is not an http or https address; the server is left out",

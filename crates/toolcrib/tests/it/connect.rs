@@ -25,7 +25,7 @@ struct ConnectHome {
 const MOVED: [(&str, &str, &[&str]); 12] = [
     ("claude-code", ".claude.json", &["docs", "notes"]),
     ("claude-desktop", ".config/Claude/claude_desktop_config.json", &["files"]),
-    ("cursor", ".cursor/mcp.json", &["files", "design"]),
+    ("cursor", ".cursor/mcp.json", &["design"]),
     ("vscode", ".config/Code/User/settings.json", &["clock"]),
     ("codex", ".codex/config.toml", &["build", "issues", "locked"]),
     ("opencode", ".config/opencode/opencode.jsonc", &["db", "remote"]),
@@ -286,4 +286,35 @@ Restart these clients. `toolcrib disconnect` takes the changes back.
 `toolcrib doctor` checks the servers."
     );
     assert_eq!(lines.collect::<Vec<_>>().join("\n"), expected);
+}
+
+#[test]
+fn servers_that_would_lose_a_setting_stay_and_a_preview_shows_no_value() {
+    let home = ConnectHome::new("preview");
+    home.put(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {
+    "db": {"command": "npx", "args": ["-y", "db-server", "--db-pass", "V1", "-pV2", "me:V3@host", "--header", "x:V4"]},
+    "hook": {"url": "https://hooks.example/services/V5"},
+    "file": {"command": "x", "envFile": "/home/me/.env"},
+    "two  spaces": {"command": "x"}
+}}"#,
+    );
+    let document = home.succeed(&["connect", "--yes"]);
+    let report = reports(&document, "cursor")[0];
+    let diff = report["diff"].as_str().unwrap();
+    let shown = [
+        r#"-    "db": {"command": "npx", "args": ["-y", "db-server", "--db-pass", "***", "***", "***", "--header", "***"]},"#,
+        r#"-    "hook": {"url": "https://hooks.example/***"},"#,
+    ];
+    for line in shown {
+        assert!(diff.lines().any(|shown| shown == line), "{diff}");
+    }
+    assert_eq!(
+        report["stays"],
+        serde_json::json!([
+            {"server": "file", "reason": "needs the variables in its `envFile`, which Toolcrib does not read"},
+            {"server": "two  spaces", "reason": "has an invalid name; it is left out"},
+        ])
+    );
 }

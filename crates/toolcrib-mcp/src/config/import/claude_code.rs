@@ -46,6 +46,7 @@ fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
     }
     if entry.has("headersHelper") {
         entry.warn("headersHelper", "is not run: set `headers` instead, from a variable or a file");
+        entry.set_client_only("needs its `headersHelper`, which only Claude Code runs");
     }
     Some(server)
 }

@@ -96,7 +96,7 @@ impl ServerEntry<'_> {
         read: impl Fn(&mut Self) -> Option<Server>,
     ) -> Option<Server> {
         if check::check_name("server", self.name).is_err() {
-            self.warnings.push("a server has an invalid name; it is left out".into());
+            self.warnings.push(format!("`{}` has an invalid name; it is left out", self.name));
             return None;
         }
         let Some(keys) = value.as_object() else {

@@ -46,6 +46,7 @@ fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
     entry.warn_approvals(&["trust"]);
     if entry.has("authProviderType") {
         entry.warn("authProviderType", "is not supported: use `oauth` to log in");
+        entry.set_client_only("signs in with `authProviderType`, which only Gemini CLI supports");
     }
     Some(server)
 }

@@ -44,7 +44,14 @@ fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
 /// them from the environment.
 fn add_stored_variables(entry: &mut ServerEntry<'_>, transport: &mut Transport) {
     let names = entry.raw_strings("env_keys").unwrap_or_default();
-    let Transport::Stdio { env, .. } = transport else { return };
+    let Transport::Stdio { env, .. } = transport else {
+        // Headers may refer to them.
+        if !names.is_empty() {
+            entry.warn("env_keys", "is not read from Goose's keyring");
+            entry.set_client_only(format!("needs {} from Goose's keyring", names.join(", ")));
+        }
+        return;
+    };
     let mut missing = Vec::new();
     for name in names.into_iter().filter(|name| is_variable_name(name)) {
         if !env.contains_key(&name) {

@@ -43,6 +43,7 @@ fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
     for key in ["client_cert", "client_key", "ssl_verify"] {
         if entry.has(key) {
             entry.warn(key, "is ignored: the certificate authorities of the system are used");
+            entry.set_client_only(format!("needs its `{key}`, which Toolcrib does not use"));
         }
     }
     Some(server)

@@ -43,6 +43,7 @@ pub(super) fn server(entry: &mut ServerEntry<'_>, url_key: &str) -> Option<Serve
     let server = Server::new(transport);
     if entry.has("envFile") {
         entry.warn("envFile", "is not read: set its variables in `env`");
+        entry.set_client_only("needs the variables in its `envFile`, which Toolcrib does not read");
     }
     Some(server)
 }

@@ -1,12 +1,13 @@
 //! Imports from VS Code: `servers` in `mcp.json`, or `mcp.servers` in `settings.json`, with inputs that VS Code asks
 //! the user to enter.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use super::super::{Server, Transport};
 use super::entry::{ImportBuilder, ServerEntry};
 use super::mcp_servers;
-use crate::Secret;
 
 pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
     let inner = value.get("mcp").and_then(|mcp| mcp.get("servers"));
@@ -16,20 +17,11 @@ pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
 
 fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
     let server = mcp_servers::server(entry, "url")?;
-    let asks = |values: Vec<(&str, &Secret)>| -> Vec<String> {
-        let asking = values.into_iter().filter(|(_, value)| value.expose().contains("${input:"));
-        asking.map(|(key, _)| key.to_owned()).collect()
-    };
-    let asking = match &server.transport {
-        Transport::Stdio { args, env, .. } => {
-            let args = args.iter().map(|arg| ("args", arg));
-            asks(args.chain(env.iter().map(|(name, value)| (&**name, value))).collect())
-        }
-        Transport::Http { headers, .. } => {
-            asks(headers.iter().map(|(name, value)| (&**name, value)).collect())
-        }
-    };
-    for key in asking {
+    if entry.flag("sandboxEnabled") == Some(true) {
+        entry.warn("sandboxEnabled", "is ignored: the server runs without a sandbox");
+        entry.set_client_only("runs in a sandbox of VS Code");
+    }
+    for key in asking(&server.transport) {
         entry.set_client_only("asks for an input, which only VS Code can do");
         entry.warn(
             &key,
@@ -37,4 +29,22 @@ fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
         );
     }
     Some(server)
+}
+
+/// Returns where a server's entry refers to an input: the key, or the name of the variable or the header.
+fn asking(transport: &Transport) -> Vec<String> {
+    let texts: Vec<(&str, &str)> = match transport {
+        Transport::Stdio { command, args, env, cwd } => {
+            let cwd = cwd.as_deref().and_then(Path::to_str).unwrap_or_default();
+            let args = args.iter().map(|arg| ("args", arg.expose()));
+            let env = env.iter().map(|(name, value)| (&**name, value.expose()));
+            [("command", &**command), ("cwd", cwd)].into_iter().chain(args).chain(env).collect()
+        }
+        Transport::Http { url, headers, .. } => {
+            let headers = headers.iter().map(|(name, value)| (&**name, value.expose()));
+            [("url", &**url)].into_iter().chain(headers).collect()
+        }
+    };
+    let asking = texts.into_iter().filter(|(_, text)| text.contains("${input:"));
+    asking.map(|(key, _)| key.to_owned()).collect()
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use toolcrib_client_files::{DiffLine, LineKind, diff};
-use toolcrib_mcp::config::{ImportedConfig, Transport, masked};
+use toolcrib_mcp::config::{ImportedConfig, Transport, masked_for_preview};
 
 /// The replacement for a word that is not known.
 const MASK: &str = "***";
@@ -33,10 +33,6 @@ const COMMON: [&str; 14] = [
     ":",
 ];
 
-/// Keys of objects with environment variables or headers. Every value in these may be secret.
-const SECRET_KEYS: [&str; 7] =
-    ["env", "envs", "environment", "headers", "http_headers", "auth", "oauth"];
-
 /// The words that may be shown.
 #[derive(Debug, Default)]
 pub(super) struct KnownWords {
@@ -53,12 +49,12 @@ impl KnownWords {
         self.words.extend(text.split_whitespace().map(str::to_owned));
     }
 
-    /// Adds the numbers of a document, such as timeouts, except in objects whose values may be secret.
+    /// Adds the timeouts of a document. Another number may be a secret.
     pub(super) fn add_numbers(&mut self, value: &Value) {
         match value {
             Value::Object(map) => {
                 for (key, value) in map {
-                    if !SECRET_KEYS.contains(&key.as_str()) {
+                    if value.is_object() || key.to_lowercase().contains("timeout") {
                         self.add_numbers(value);
                     }
                 }
@@ -93,7 +89,7 @@ impl KnownWords {
 
     /// Adds the parts of servers that are not secret.
     pub(super) fn add_servers(&mut self, imported: &ImportedConfig) {
-        for server in imported.servers.values().map(masked) {
+        for server in imported.servers.values().map(masked_for_preview) {
             match &server.transport {
                 Transport::Stdio { command, args, env, cwd } => {
                     self.add(command);
@@ -104,7 +100,7 @@ impl KnownWords {
                     }
                 }
                 Transport::Http { url, headers, .. } => {
-                    self.add(url);
+                    self.add(url.trim_end_matches(MASK).trim_end_matches('/'));
                     for value in headers.values() {
                         self.add(value.expose());
                     }
@@ -139,7 +135,7 @@ impl KnownWords {
                 return out;
             }
             rest = after;
-            let shown = if self.is_known(word) { word.to_owned() } else { masked_word(word) };
+            let shown = if self.is_known(word) { word.to_owned() } else { self.masked_word(word) };
             // Several unknown words in a row are shown as one.
             let is_repeated = shown == MASK && out.trim_end_matches(' ').ends_with(MASK);
             if is_repeated {
@@ -149,6 +145,24 @@ impl KnownWords {
             }
         }
         out
+    }
+
+    /// Returns `***` in place of a word. The scheme and the host of a known URL stay.
+    fn masked_word(&self, word: &str) -> String {
+        let inner = word.trim_matches(['"', '\'']);
+        let path = inner.find("://").and_then(|at| {
+            let start = at + "://".len();
+            inner[start..].find(['/', '?', '#']).map(|length| start + length)
+        });
+        let shown = match path.map(|at| &inner[..at]) {
+            Some(origin) if self.contains(origin) => format!("{origin}/{MASK}"),
+            _ => MASK.to_owned(),
+        };
+        match word.chars().next() {
+            Some(quote @ ('"' | '\'')) => format!("{quote}{shown}{quote}"),
+            _ if word.ends_with(':') => format!("{shown}:"),
+            _ => shown,
+        }
     }
 
     fn is_known(&self, word: &str) -> bool {
@@ -185,14 +199,6 @@ fn quoted_length(text: &str) -> usize {
         }
     }
     text.len()
-}
-
-fn masked_word(word: &str) -> String {
-    match word.chars().next() {
-        Some(quote @ ('"' | '\'')) => format!("{quote}{MASK}{quote}"),
-        _ if word.ends_with(':') => format!("{MASK}:"),
-        _ => MASK.to_owned(),
-    }
 }
 
 /// Returns the difference between two versions of a file, with only known words.

@@ -144,9 +144,18 @@ fn add_notes(
         let replaced = get(before, path).is_some_and(|old| old != value);
         let is_url = value.as_str().is_some_and(|value| value.contains("://"));
         if replaced && is_url {
+            let is_anthropic = path.iter().any(|key| key.to_lowercase().contains("anthropic"));
+            let is_google = path.iter().any(|key| key.to_lowercase().contains("google"));
+            let option = if is_anthropic {
+                "--anthropic"
+            } else if is_google {
+                "--gemini"
+            } else {
+                "--openai"
+            };
             report.notes.push(format!(
                 "`{}` had another URL; if that is the provider to use, name it when you start the proxy, for example \
-                 with `toolcrib serve --openai URL`",
+                 with `toolcrib serve {option} URL`",
                 path.join(".")
             ));
         }

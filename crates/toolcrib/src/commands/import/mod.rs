@@ -14,7 +14,7 @@ pub(super) mod write_lock;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use toolcrib_mcp::config::{masked, server_toml};
+use toolcrib_mcp::config::{masked_for_preview, server_toml};
 use toolcrib_text::clean::one_line;
 
 use crate::args::ImportArgs;
@@ -84,7 +84,7 @@ fn add_preview(merge: &ServerMerge, report: &mut ImportReport) {
     let mut tables = Vec::new();
     for name in &merge.added {
         let Some(server) = merge.server(name) else { continue };
-        let shown = masked(server);
+        let shown = masked_for_preview(server);
         report.masked |= shown != *server;
         tables.push(server_toml(name, &shown));
     }

@@ -5,13 +5,16 @@ use serde_json::{Value, json};
 use super::{ConnectHome, MOVED, reports};
 
 fn parsed(home: &ConnectHome, file: &str) -> Value {
-    let text = home.text(file);
+    parsed_text(file, &home.text(file))
+}
+
+fn parsed_text(file: &str, text: &str) -> Value {
     match file.rsplit('.').next().unwrap() {
         "toml" => toolcrib_client_files::Format::Toml,
         "yaml" => toolcrib_client_files::Format::Yaml,
         _ => toolcrib_client_files::Format::Json,
     }
-    .parse(&text)
+    .parse(text)
     .unwrap()
 }
 
@@ -141,4 +144,44 @@ fn clients_without_a_file_for_the_base_url_are_an_error() {
     );
     let run = home.run(&["connect", "--proxy", "--yes"]);
     assert!(run.code == 2 && run.err.contains("no client given"), "{run:?}");
+}
+
+#[test]
+fn a_token_that_was_added_to_our_url_is_removed_with_the_entry() {
+    let home = ConnectHome::new("http-token");
+    for (file, text) in [
+        (".cursor/mcp.json", "{\"mcpServers\": {\"files\": {\"command\": \"npx\"}}}"),
+        (".codex/config.toml", "[mcp_servers.files]\ncommand = \"npx\"\n"),
+    ] {
+        home.put(file, text);
+        home.succeed(&["connect", "--http", "--yes"]);
+        let connected = home.text(file);
+        let changed = if file.ends_with("toml") {
+            format!("{connected}http_headers = {{ Authorization = \"Bearer x\" }}\n")
+        } else {
+            let mut value: Value = serde_json::from_str(&connected).unwrap();
+            value["mcpServers"]["toolcrib"]["headers"] = json!({"Authorization": "Bearer x"});
+            value.to_string()
+        };
+        home.put(file, &changed);
+        home.succeed(&["disconnect", "--yes"]);
+        assert_eq!(parsed(&home, file), parsed_text(file, text));
+        std::fs::remove_file(home.at(file)).unwrap();
+    }
+}
+
+#[test]
+fn the_option_for_an_earlier_url_is_that_of_the_provider() {
+    let home = ConnectHome::new("proxy-upstream");
+    home.put(
+        ".claude/settings.json",
+        r#"{"env": {"ANTHROPIC_BASE_URL": "https://gateway.example"}}"#,
+    );
+    let document = home.succeed(&["connect", "--proxy", "claude-code", "--yes"]);
+    let expected = "`env.ANTHROPIC_BASE_URL` had another URL; if that is the provider to use, name it when you start the \
+                    proxy, for example with `toolcrib serve --anthropic URL`";
+    let notes = reports(&document, "claude-code")[0]["notes"].as_array().unwrap().clone();
+    assert!(notes.contains(&json!(expected)), "{notes:?}");
+    let run = home.run(&["disconnect", "--yes"]);
+    assert!(run.out.ends_with("\nDisconnected claude-code.\n"), "{}", run.out);
 }
