@@ -318,3 +318,64 @@ fn servers_that_would_lose_a_setting_stay_and_a_preview_shows_no_value() {
         ])
     );
 }
+
+#[test]
+fn rules_of_a_client_are_translated_or_named() {
+    let home = ConnectHome::new("rules");
+    let server = r#"{"mcpServers": {"my.files": {"command": "npx", "args": ["files"]}}}"#;
+    home.put(".claude.json", server);
+    home.put(
+        ".claude/settings.json",
+        r#"{"permissions": {"deny": ["mcp__my_files__write_file", "mcp__my_files_2", "Bash"], "ask": ["mcp__my_files__move"]}}"#,
+    );
+    home.put(
+        ".config/opencode/opencode.json",
+        r#"{"mcp": {"db": {"type": "local", "command": ["db"]}}, "tools": {"db_*": false, "dbx_a": false}, "permission": {"db_drop": "ask"}}"#,
+    );
+    home.put(
+        ".codex/config.toml",
+        "[mcp_servers.build]\ncommand = \"b\"\ndefault_tools_approval_mode = \"prompt\"\n",
+    );
+    let document = home.succeed(&["connect", "--yes"]);
+    let set = "to deny a tool, set `deny` of the server in toolcrib.toml";
+    let lost = |rule: &str, file: &str, server: &str| {
+        format!(
+            "`{rule}` in `HOME/{file}` no longer applies to the tools of `{server}`, which are now called through \
+             `toolcrib`; "
+        )
+    };
+    let (claude, opencode, codex) =
+        (".claude/settings.json", ".config/opencode/opencode.json", ".codex/config.toml");
+    for (client, expected) in [
+        (
+            "claude-code",
+            vec![
+                lost("permissions.deny: mcp__my_files__write_file", claude, "my.files")
+                    + "`deny` of `my.files` in toolcrib.toml has `write_file` instead",
+                lost("permissions.ask: mcp__my_files__move", claude, "my.files") + set,
+            ],
+        ),
+        (
+            "opencode",
+            vec![
+                lost("tools.db_*", opencode, "db")
+                    + "`deny` of `db` in toolcrib.toml has `*` instead",
+                lost("permission.db_drop", opencode, "db") + set,
+            ],
+        ),
+        (
+            "codex",
+            vec![lost("mcp_servers.build.default_tools_approval_mode", codex, "build") + set],
+        ),
+    ] {
+        let notes = reports(&document, client)[0]["notes"].as_array().unwrap().clone();
+        let notes: Vec<&str> = notes
+            .iter()
+            .map(|note| note.as_str().unwrap())
+            .filter(|note| note.contains("no longer applies"))
+            .collect();
+        assert_eq!(notes, expected, "{client}");
+    }
+    let denied = |name: &str| home.config().servers[name].deny.clone();
+    assert_eq!((denied("my.files"), denied("db")), (vec!["write_file".into()], vec!["*".into()]));
+}

@@ -6,6 +6,7 @@
 
 mod client_file;
 mod client_format;
+mod client_rules;
 mod confirm;
 pub(crate) mod disconnect;
 mod launcher;

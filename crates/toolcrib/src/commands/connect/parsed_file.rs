@@ -7,8 +7,9 @@ use toolcrib_client_files::{FileProblem, KeyPath, get};
 use toolcrib_mcp::config::{ClientKind, ImportedConfig};
 
 use super::client_file::ClientFile;
-use super::client_format;
 use super::report::{FileReport, MovedServer};
+use super::{client_format, client_rules};
+use crate::commands::import::client_files::ClientFolders;
 use crate::commands::import::discover::{ServerReason, import_text};
 use crate::commands::import::merge::ServerMerge;
 use crate::output::Failure;
@@ -61,6 +62,7 @@ impl ParsedFile {
         &self,
         client: ClientKind,
         recorded: Option<&str>,
+        folders: &ClientFolders,
         merge: &mut ServerMerge,
         report: &mut FileReport,
     ) -> Vec<String> {
@@ -82,7 +84,16 @@ impl ParsedFile {
                 (Some(_), Some(reason)) => Some(reason.clone()),
                 (None, _) => about(),
                 (Some(server), None) => {
-                    let given = merge.add(client, name, server.clone());
+                    let rules = client_rules::rules(client, folders, self, name);
+                    let mut server = server.clone();
+                    for pattern in rules.iter().filter_map(|rule| rule.deny.as_ref()) {
+                        if !server.deny.contains(pattern) {
+                            server.deny.push(pattern.clone());
+                        }
+                    }
+                    let given = merge.add(client, name, server);
+                    let entry = recorded.unwrap_or("toolcrib");
+                    report.notes.extend(rules.iter().map(|rule| rule.note(name, &given, entry)));
                     if let Some(reason) = disabled.get(name) {
                         report
                             .disabled

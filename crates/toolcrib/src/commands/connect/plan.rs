@@ -181,7 +181,8 @@ impl Planner<'_> {
     ) -> Result<Option<FilePlan>, Failure> {
         let mut report = FileReport::new(client, &parsed.file.path, Status::Planned);
         let recorded = self.recorded_entry(client, &parsed);
-        let removed = parsed.moved_servers(client, recorded.as_deref(), merge, &mut report);
+        let removed =
+            parsed.moved_servers(client, recorded.as_deref(), self.folders, merge, &mut report);
         let entry = is_main.then(|| self.entry(client, &parsed, &removed));
         report.entry = entry.as_ref().map(|entry| entry.name.clone());
         if removed.is_empty() {
