@@ -1,9 +1,9 @@
-# The container image of Toolcrib: `toolcrib serve` as a user without rights. docs/install.md shows how to run it.
+# The container image of Toolcrib, which runs `toolcrib serve` as an unprivileged user. docs/install.md shows how to run it.
 #
 #   docker build -t toolcrib .                                                         compiles it in the first stage
 #   docker build -t toolcrib --build-context build=target/packages/container .         uses the binary of scripts/release
 #
-# The second command replaces the stage `build` with a folder.
+# The second command uses this folder in place of the stage `build`.
 FROM rust:1.95-bookworm AS build
 WORKDIR /source
 COPY . .
@@ -14,8 +14,8 @@ RUN cargo build --profile dist --locked --package toolcrib \
         LICENSE-APACHE LICENSE-MIT target/sbom/THIRD-PARTY-LICENSE-TEXTS.txt
 
 FROM debian:bookworm-slim
-# Certificates for connections to servers and providers. The user has the uid that most Linux desktops give to their first
-# user, so that a config that only its owner can read works when it is mounted.
+# The certificates are for connections to servers and providers. The uid 1000 is that of the first user on most Linux
+# desktops, so a mounted config that only this user can read works without further options.
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates \
     && rm -rf /var/lib/apt/lists/* \

@@ -1,5 +1,4 @@
-"""The command lines of real clients, and home folders to run them in. `scripts/check-clients` and `scripts/check-agents` use
-them."""
+"""Installs the command lines of real clients, and runs them in their own home folders, for `scripts/check-agents`."""
 
 import os
 import shutil

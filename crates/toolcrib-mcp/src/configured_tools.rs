@@ -1,7 +1,7 @@
 //! The tools that the clients of a config see, for commands that list, search or count them.
 //!
-//! The tools come from the saved lists, without starting a server, or from a gateway that is running. Both use the same
-//! snapshot as the gateway, so names, profiles and changes to tools are the same everywhere.
+//! The tools come from the saved lists, without starting a server, or from a running gateway. In both cases the
+//! gateway's snapshot type is used, so names, profiles and the config's changes to tools are the same as for clients.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl ConfiguredTools {
             SnapshotServer {
                 name: Arc::from(&**name),
                 config: Arc::new(server.clone()),
-                // Nothing waits for a server without lists.
+                // A server without lists counts as failed, so that the other servers' tools can be used now.
                 failed: lists.is_none(),
                 connecting: false,
                 lists,

@@ -144,7 +144,7 @@ impl Gateway {
             let connection = upstream.connection();
             if let Some(text) = connection.as_ref().and_then(|handle| handle.tap.stray_text()) {
                 notes.push(format!(
-                    "it writes text to standard output that is not MCP and is ignored: `{text}`"
+                    "it writes text that is not MCP to standard output, which is ignored: `{text}`"
                 ));
             }
             let names = lists.tools.names();

@@ -1,7 +1,7 @@
 //! What a gateway has done since it started, for `toolcrib stats --live`.
 //!
-//! The type is here because both network interfaces use it: the gateway fills it in, and the proxy answers requests for
-//! the statistics of both.
+//! The type is in this crate because two crates use it: the gateway fills it in, and the proxy includes it in its own
+//! statistics.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,8 @@ pub struct GatewayTotals {
     pub misses: u64,
     /// Number of tools that were described.
     pub described: u64,
-    /// Tokens that tool lists were smaller than the full definitions. Each list that a client fetched counts once.
+    /// How many tokens smaller the tool lists were than the full definitions. The sum over all lists that clients
+    /// fetched.
     pub tokens_saved: u64,
     /// The calls to each server, by name.
     pub servers: Vec<ServerCallTotals>,
@@ -31,7 +32,7 @@ pub struct ServerCallTotals {
     pub server: String,
     /// The server's state, such as `up`.
     pub state: String,
-    /// Number of calls that have ended.
+    /// Number of calls that have finished.
     pub calls: u64,
     /// How many of them did not succeed: the tool or the server reported an error, or the call was refused, cancelled or
     /// timed out.

@@ -1,4 +1,4 @@
-//! Suggests a known name in place of a misspelled one, such as a key of a config or a parameter of a tool.
+//! Finds the known name that a misspelled one probably means, such as a key of a config or a parameter of a tool.
 //!
 //! All readers of a config use [`did_you_mean`], so that a misspelled key gets a suggestion in every section.
 
@@ -15,7 +15,7 @@ const MAX_CHARS: usize = 64;
 pub fn did_you_mean(message: &str) -> Option<&str> {
     let lead = ["unknown field `", "unknown variant `"];
     let rest = lead.into_iter().find_map(|lead| message.strip_prefix(lead))?;
-    // The unknown name may contain this separator. The last occurrence is the real one, because known names do not.
+    // The unknown name may contain this separator, but known names never do. So the last occurrence is the real one.
     let (unknown, known) = rest.rsplit_once("`, expected ")?;
     nearest_spelling(unknown, known.split('`').skip(1).step_by(2))
 }

@@ -36,7 +36,7 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Move the MCP servers of your clients into the config, and put one entry for Toolcrib in their place
     Connect(ConnectArgs),
-    /// Take back what `connect` changed in your clients' files
+    /// Undo the changes that `connect` made to your clients' files
     Disconnect(DisconnectArgs),
     /// Connect to every server in the config, and report problems and how to fix them
     Doctor(DoctorArgs),
@@ -222,8 +222,8 @@ pub(crate) struct StatsArgs {
     /// Count tokens for this model: exact for OpenAI's models, an estimate for others
     #[arg(long, value_name = "NAME", default_value = "gpt-5")]
     pub(crate) model: String,
-    /// Show what the running gateway and proxy have done and saved so far. Finds them automatically, or asks the
-    /// `toolcrib serve` at this address. Sends the key in `TOOLCRIB_KEY` if it is set
+    /// Show what the running gateways and proxies have done so far, and how many tokens they have saved. Finds them
+    /// automatically, or asks the `toolcrib serve` at this address. Sends the key in `TOOLCRIB_KEY` if it is set
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["catalog", "sample", "refresh", "profile", "preset", "config", "context", "model"])]
     pub(crate) live: Option<String>,
     /// One JSON document on standard output
@@ -306,7 +306,7 @@ pub(crate) struct ImportArgs {
 #[derive(Debug, ClapArgs)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct ConnectArgs {
-    /// The clients to connect. Default: all clients that are found
+    /// The clients to connect. Default: all clients whose files are found
     #[arg(value_name = "CLIENT", value_parser = client())]
     pub(crate) clients: Vec<ClientKind>,
     /// Set the client's base URL to the proxy of `toolcrib serve` instead. No servers are moved

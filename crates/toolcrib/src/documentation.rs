@@ -3,8 +3,8 @@
 //! The folder `docs` of this crate is a symbolic link to the repository's `docs`. Cargo follows the link when it packages
 //! the crate, so there is one copy of each page in the repository, and the package is complete.
 //!
-//! The pages are not compressed. They make the binary half a megabyte larger, which is little next to its table of
-//! vectors, and compressing them would need a build script.
+//! The pages are not compressed, because compressing them would require a build script. They make the binary half a
+//! megabyte larger, which is little compared with its table of vectors.
 
 /// One page.
 pub(crate) struct Page {

@@ -107,7 +107,7 @@ impl Output {
         Ok(self.out.write_all(text)?)
     }
 
-    /// Writes a line of a difference after its sign. Removed lines are red and added lines are green if standard output
+    /// Writes a line of a diff after its sign. Removed lines are red and added lines are green if standard output
     /// may have colours.
     pub(crate) fn diff_line(&mut self, sign: &str, text: &str) -> Result<(), Failure> {
         let colour = match sign {
@@ -168,7 +168,7 @@ pub(crate) fn report_usage_error(error: &clap::Error) -> ExitCode {
     let problem =
         if listed.is_empty() { problem } else { format!("{problem} {}", listed.join(" ")) };
     let tip = lines.find_map(|line| {
-        // `hint: ` comes from our own parsers of values.
+        // clap writes `tip: `, and our own parsers of values write `hint: `.
         let tip = line.strip_prefix("tip: ").or_else(|| line.strip_prefix("hint: "));
         tip.or_else(|| line.strip_prefix('[')?.strip_suffix(']'))
     });

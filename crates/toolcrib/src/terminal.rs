@@ -47,7 +47,7 @@ pub(crate) fn has_colours(is_terminal: bool) -> bool {
 }
 
 /// Breaks lines between words so that each has at most `width` columns. Lines that fit stay as they are. The parts of a
-/// line have its indentation. A word that is longer than a line, such as a path, is not cut.
+/// broken line have the indentation of the line. A word that is longer than a line, such as a path, is not cut.
 pub(crate) fn wrap(text: &str, width: usize) -> String {
     let mut lines = Vec::new();
     for line in text.split('\n') {

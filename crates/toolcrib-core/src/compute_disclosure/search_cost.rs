@@ -1,14 +1,14 @@
 //! Whether deferring tools saves tokens even in a turn that needs a search.
 //!
-//! This matters only if deferred tools are hidden, so that the model must search for them. Both network interfaces check
-//! it before they defer: the proxy for each request, and the gateway for its list of tools.
+//! This matters only if deferred tools are hidden, so that the model must search for them. The proxy checks
+//! it for each request, and the gateway for its list of tools.
 
 use crate::crib::Crib;
 use crate::disclosure::{Disclosure, DisclosureKind};
 use crate::policy::{ActivationReason, Decision, Deferral, Verdict, search_loss};
 
-/// The number of tokens that each hit adds to a search answer, not counting the tool's definition. This is a measured
-/// value.
+/// The number of tokens that each hit adds to a search answer, not counting the tool's definition. The
+/// number was measured.
 const HIT_TOKENS: usize = 45;
 
 impl Crib {

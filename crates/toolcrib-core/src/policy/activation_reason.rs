@@ -116,11 +116,11 @@ impl fmt::Display for ActivationReason {
             Self::SearchCostsMore { before, after } => {
                 write!(
                     f,
-                    "no saving: {before} tokens as they are, {after} deferred and searched once"
+                    "no saving: {before} tokens in full, {after} if deferred and searched once"
                 )
             }
             Self::NoSaving { before, after } => {
-                write!(f, "no saving: {before} tokens as they are, {after} deferred")
+                write!(f, "no saving: {before} tokens in full, {after} if deferred")
             }
         }
     }

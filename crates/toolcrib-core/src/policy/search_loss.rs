@@ -1,4 +1,4 @@
-//! Whether a turn with a search takes more tokens than a turn without deferral.
+//! Whether a turn with a search takes at least as many tokens as a turn without deferral.
 
 use super::{ActivationReason, Decision, Deferral};
 

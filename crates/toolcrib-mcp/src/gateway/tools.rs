@@ -313,8 +313,8 @@ struct UnavailableServers {
 /// Maximum length of the reason why a server is unavailable, in characters.
 const SHORT_REASON_CHARS: usize = 100;
 
-/// Returns why a server is unavailable, for replies to the model. Every reply repeats it, so it is short. `doctor`, `ps`
-/// and the log print the complete reason, with the end of the server's stderr.
+/// Returns why a server is unavailable, for replies to the model. Every reply repeats the reason, so it is short.
+/// `doctor`, `ps` and the log print the complete reason, with the end of the server's stderr.
 fn short_reason(status: &ServerStatus) -> String {
     let reason = status.unavailable_reason();
     let first_clause = reason.split("; ").next().unwrap_or(&reason);

@@ -78,9 +78,9 @@ impl ClientView {
         // Servers that the clients cannot see are ignored, because clients must not learn about them, not even from the
         // length of the tool list.
         let is_complete = snapshot.have_all_settled(|name| servers.contains(name));
-        // Whether deferring is worthwhile is known only when all servers have answered. Until then, tools are
-        // deferred. A server that has failed and never worked is not waited for: it may never work, and the tools of the
-        // other servers may be few.
+        // Whether deferring is worthwhile is known only when all servers have answered. Until then, tools are deferred.
+        // Servers that have failed and never worked are the exception: they may never work, and the other servers may
+        // have only a few tools.
         let turn = TurnContext::new(&scope).with_incomplete(!is_complete);
         let disclosure = crib.disclose(&turn, &mut Conversation::new());
         let disclosure = without_search_loss(crib, &turn, &disclosure).unwrap_or(disclosure);
@@ -250,7 +250,7 @@ impl ClientView {
     }
 }
 
-/// Returns the disclosure in which nothing is deferred, if a turn with one search would take more tokens than that. The
+/// Returns the disclosure in which nothing is deferred, if a turn with one search would not take fewer tokens. The
 /// proxy decides in the same way.
 fn without_search_loss(
     crib: &Crib,

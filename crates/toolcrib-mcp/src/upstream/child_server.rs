@@ -32,8 +32,8 @@ pub(super) struct ChildServer<'a> {
 impl ChildServer<'_> {
     /// Starts the server and connects to it.
     ///
-    /// Some servers of the older protocol exit on a request they do not know. So the first time that a server exits on the
-    /// probe, it is started again at once, with the handshake of the older protocol. Later attempts after a failure use the
+    /// Some servers of the older protocol exit when they get a request that they do not know. So the first time that a
+    /// server exits on the probe, it is started again at once, with the handshake of the older protocol. Later attempts after a failure use the
     /// handshake and the probe in turn. A server that ignores the probe is not probed again.
     pub(super) async fn connect(&self) -> Result<Connection, ConnectionFailure> {
         let upstream = self.upstream;
@@ -108,7 +108,7 @@ struct FailedStart {
     failure: ConnectionFailure,
     /// Whether the server closed the connection instead of answering the probe.
     exited_on_probe: bool,
-    /// Text that the server wrote instead of messages.
+    /// Text that the server wrote to standard output instead of messages.
     stray_text: Option<String>,
 }
 

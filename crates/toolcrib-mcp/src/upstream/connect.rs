@@ -131,8 +131,8 @@ where
     Ok((service, handle))
 }
 
-/// Wraps a transport so that the requests of the server are answered. Also returns whether the server has learned the
-/// roots of a client, which changes later.
+/// Wraps a transport so that the requests of the server are answered. Also returns a flag
+/// that is set when the server learns the roots of a client.
 pub(super) fn answering_transport<T: SdkTransport<RoleClient>>(
     upstream: &Upstream,
     transport: T,

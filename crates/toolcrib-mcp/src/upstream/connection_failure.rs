@@ -56,7 +56,7 @@ impl ConnectionFailure {
     pub(super) fn with_stray_text(self, text: Option<&str>) -> Self {
         let Some(text) = text else { return self };
         let reason =
-            format!("it writes text to standard output that is not MCP: `{text}`; {}", self.reason);
+            format!("it writes text that is not MCP to standard output: `{text}`; {}", self.reason);
         let hint = "a server over stdio may write only MCP messages to standard output, and its log to standard error";
         Self { hint: Some(hint.into()), reason, ..self }
     }

@@ -1,8 +1,8 @@
 //! Finds out which protocol a server over stdio uses, before the SDK's own handshake.
 //!
 //! The SDK can do this too, but it waits only 10 s for the answer, and then mistakes a server of the newer protocol that
-//! starts slowly for one of the older protocol. A server that downloads itself, such as `npx -y …`, may need a minute. So
-//! the gateway waits as long as the `start_timeout` of the server allows.
+//! starts slowly for one of the older protocol. If a command such as `npx -y …` downloads the server, this may take a
+//! minute. So the gateway waits as long as the `start_timeout` of the server allows.
 //!
 //! Some servers of the older protocol ignore requests that they do not know. If there is no answer after 10 s, the
 //! handshake of the older protocol is sent as well, and the first useful answer decides. The SDK then repeats the request
@@ -24,8 +24,8 @@ use super::client_service::ClientService;
 /// How long the gateway waits for the answer to its probe before it also sends the handshake of the older protocol.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// The id of the probe. The SDK counts its own requests from 0, so it never uses this id or the next one. An id that is
-/// text would be allowed too, but some servers support only small numbers.
+/// The id of the probe. The SDK counts its own requests from 0, so it never uses this id or the next one. The
+/// protocol also allows texts as ids, but some servers support only small numbers.
 const PROBE_ID: RequestId = RequestId::Number(2_000_000_000);
 /// The id of a handshake that was sent while the probe was unanswered.
 const HANDSHAKE_ID: RequestId = RequestId::Number(2_000_000_001);
@@ -67,7 +67,7 @@ impl<T: Transport<RoleClient>> ProbedTransport<T> {
     pub(super) async fn probe(mut inner: T) -> Result<Self, ClosedDuringProbe> {
         let sent = inner.send(probe_request());
         if sent.await.is_err() {
-            // The server reads nothing. What it has written may tell why, so it is read until the end.
+            // The server no longer reads. Its output is read until the end, because it may contain the reason.
             while inner.receive().await.is_some() {}
             return Err(ClosedDuringProbe);
         }
@@ -157,7 +157,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for ProbedTransport<T> {
                 (Some(HANDSHAKE_ID), Probed::HandshakeSent { sdk_id: Some(id), .. }) => {
                     return Some(with_id(message, id));
                 }
-                // A late answer, which no longer matters.
+                // This answer came too late and is not needed.
                 (Some(PROBE_ID | HANDSHAKE_ID), _) => {}
                 _ => return Some(message),
             }
@@ -169,14 +169,14 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for ProbedTransport<T> {
     }
 }
 
-/// What an answer means.
+/// What an answer says about the server.
 enum Verdict {
     Probed(Probed),
     /// The server has answered the handshake.
     Handshake(ServerJsonRpcMessage),
 }
 
-/// Waits for the answer that decides which protocol the server uses. Does not lose a message if it is dropped.
+/// Waits for the answer that decides which protocol the server uses. If this future is dropped, no message is lost.
 async fn next_verdict<T: Transport<RoleClient>>(
     inner: &mut T,
 ) -> Result<Verdict, ClosedDuringProbe> {
@@ -219,7 +219,7 @@ fn answered_id(message: &ServerJsonRpcMessage) -> Option<RequestId> {
     }
 }
 
-/// Returns an answer with another id.
+/// Returns the answer with another id.
 fn with_id(mut answer: ServerJsonRpcMessage, id: &RequestId) -> ServerJsonRpcMessage {
     match &mut answer {
         JsonRpcMessage::Response(response) => response.id = id.clone(),

@@ -116,7 +116,7 @@ impl Upstream {
         let deadline = StartDeadline::after(seconds(self.config().start_timeout));
         let mut connecting = std::pin::pin!(self.connect(deadline));
         let soon = tokio::time::timeout(START_PERMIT_TIME, &mut connecting).await;
-        // A slow server must not prevent other servers from starting.
+        // The permit is released even if the server has not answered yet, so that other servers can start.
         drop(permit);
         match soon {
             Ok(connected) => connected,

@@ -346,11 +346,11 @@ impl Tap {
         self.lists_changed.notified().await;
     }
 
-    /// Records text from the server that is not JSON. Only the first text is kept.
+    /// Records text from the server that is not JSON. Only the first such text is kept.
     pub(super) fn record_stray_text(&self, text: &[u8]) {
         self.count_invalid();
         self.stray_text.get_or_init(|| {
-            // A character takes at most four bytes. The rest of a long text is not looked at.
+            // A character takes at most four bytes. The rest of a long text is not read.
             let start = &text[..text.len().min(4 * STRAY_TEXT_CHARS)];
             let line = one_line(&String::from_utf8_lossy(start));
             self.mask(&shorten(&line, STRAY_TEXT_CHARS))

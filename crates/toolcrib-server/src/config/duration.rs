@@ -62,7 +62,8 @@ pub fn whole_milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     whole(deserializer, 0.001)
 }
 
-/// Parses a duration such as `30s`, `500ms` or `1m30s`, in seconds. Each unit occurs at most once, the longest first.
+/// Parses a duration such as `30s`, `500ms` or `1m30s`. Returns seconds. Each unit may occur at most once, and longer
+/// units come first.
 pub fn parse_duration(text: &str) -> Option<f64> {
     let mut rest = text.trim();
     let mut units = &UNITS[..];

@@ -1,18 +1,18 @@
 //! The address to listen on, as it is written in the config and on the command line.
 //!
-//! A port without a host means this machine. So no short form makes the listener reachable from the network.
+//! A port without a host means 127.0.0.1, so that no short form makes the listener reachable from the network.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use serde::de::{Deserializer, Error, Visitor};
 
-/// Why a text is not an address to listen on. It contains nothing of the text.
+/// Why a text is not an address to listen on. The error does not contain the text, which may be secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListenAddressError {
     /// What is wrong.
     pub problem: &'static str,
-    /// What to write instead.
+    /// What the user should write instead.
     pub hint: &'static str,
 }
 

@@ -1,6 +1,6 @@
 //! `toolcrib connect`, followed by a check of the servers that it has added.
 //!
-//! This is not part of `connect`, because `doctor` uses the records of `connect`.
+//! This is not in the module `connect`, because the module `doctor` uses the records of `connect`.
 
 use std::io::IsTerminal as _;
 
@@ -9,8 +9,9 @@ use super::gateway::doctor;
 use crate::args::{ConnectArgs, DoctorArgs, Overrides};
 use crate::output::{Failure, Output};
 
-/// Connects clients. Then checks whether the servers work in Toolcrib, too. This also fetches their lists, so that the
-/// clients' first searches need not wait for the servers. Without a terminal, the user is only told how to check them.
+/// Connects clients. Then starts the new servers once, to check that they work in Toolcrib, too. This also saves their
+/// lists, so that the first searches of clients need not wait for the servers. If standard output is not a terminal, a
+/// line names the command that checks the servers instead.
 pub(crate) fn run(args: &ConnectArgs, output: &mut Output) -> Result<bool, Failure> {
     let Connected { is_done, has_new_servers } = connect::run(args, output)?;
     if !has_new_servers || output.is_json() {

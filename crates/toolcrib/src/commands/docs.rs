@@ -47,7 +47,7 @@ fn print_page(topic: &str, output: &mut Output) -> Result<(), Failure> {
     let version = env!("CARGO_PKG_VERSION");
     let topic = page.topic;
     output.line(&format!(
-        "<!-- `{topic}`, from Toolcrib {version}. A link such as gateway.md#tasks is the page `toolcrib docs gateway`. -->\n"
+        "<!-- `{topic}`, from Toolcrib {version}. A link such as gateway.md#tasks refers to the page that `toolcrib docs gateway` prints. -->\n"
     ))?;
     output.own_text(page.text.as_bytes())
 }

@@ -1,7 +1,7 @@
 //! `toolcrib stats --live`: shows what the running gateways and proxies have done, and how many tokens they have saved.
 //!
-//! Without an address, everything that runs for this user is found: `toolcrib serve` in the state folder, and the
-//! background gateway at its socket.
+//! Without an address, the command asks every running instance of this user: each `toolcrib serve`, whose address is in
+//! the state folder, and each background gateway, at its socket.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const REFRESH_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum size of the file with the access token, in bytes.
 const MAX_TOKEN_BYTES: u64 = 4 << 10;
 
-/// Everything that runs.
+/// All running instances.
 #[derive(Serialize)]
 struct LiveReport {
     instances: Vec<Instance>,
@@ -34,18 +34,18 @@ struct LiveReport {
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Instance {
-    /// A `toolcrib serve`.
+    /// A `toolcrib serve` process.
     Serve {
         url: String,
         #[serde(flatten)]
         totals: Totals,
     },
-    /// The background gateway, which `toolcrib mcp` starts.
+    /// A background gateway, which `toolcrib mcp` starts.
     Background { pid: u32, config: String, seconds: u64, gateway: GatewayTotals },
 }
 
 /// Prints the totals. On a terminal they are printed repeatedly until interrupted, otherwise once. Without an address,
-/// returns false if nothing runs.
+/// returns false if nothing is running.
 pub(crate) fn run(address: Option<&str>, output: &mut Output) -> Result<bool, Failure> {
     let repeats = !output.is_json() && std::io::stdout().is_terminal();
     super::gateway::block_on(async {
@@ -102,7 +102,8 @@ fn base_url(address: &str) -> String {
     };
     let Some((scheme, rest)) = url.split_once("://") else { return url };
     match rest.split_once('/') {
-        // The path `/mcp/NAME` belongs to a profile, and the proxy's URL may be given as agents need it.
+        // `/mcp/NAME` is the path of a profile. `/v1` and `/v1beta` are parts of the base URLs that agents use for the
+        // proxy.
         Some((host, path))
             if ["mcp", "v1", "v1beta"].contains(&path.split('/').next().unwrap_or_default()) =>
         {
@@ -112,7 +113,7 @@ fn base_url(address: &str) -> String {
     }
 }
 
-/// Finds everything that runs for this user, and asks it.
+/// Finds all running instances of this user, and asks them for their totals.
 async fn find_instances() -> Result<LiveReport, Failure> {
     let mut instances = Vec::new();
     if let Some(state) = state_folder() {
@@ -185,7 +186,7 @@ fn gateway_text(totals: &GatewayTotals) -> String {
     let GatewayTotals { sessions, searches, misses, described, tokens_saved, servers } = totals;
     let mut text = format!(
         "gateway: {sessions} open sessions, {searches} searches ({misses} found nothing), {described} tools described\n\
-         gateway: tool lists were {tokens_saved} tokens smaller"
+         gateway: tool lists were {tokens_saved} tokens smaller than the full definitions"
     );
     if servers.iter().any(|server| server.calls > 0) {
         let mut table = Table::new();

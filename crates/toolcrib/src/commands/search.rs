@@ -53,7 +53,7 @@ fn print(reply: &Reply, output: &mut Output) -> Result<(), Failure> {
         output.wrapped(&format!("  {signature}"))?;
     }
     if reply.fit == Some(Fit::Weak) {
-        output.wrapped("weak fit: none of these tools may do what the query asks for")?;
+        output.wrapped("weak fit: possibly none of these tools does what the query asks for")?;
     }
     for missing in &reply.missing {
         let nearest = match &missing.nearest[..] {

@@ -2,9 +2,9 @@
 //! sample catalog.
 //!
 //! The tools of configured servers come from the lists that the gateway saved when it last connected to each server, so
-//! that no server needs to be started. If nothing is saved yet, for example right after `toolcrib connect`, the servers
-//! are asked once. Rejected: asking each server that has no saved lists every time. A single server that is broken would
-//! then delay every search by its start timeout.
+//! that no server needs to be started. If nothing is saved yet, for example right after `toolcrib import`, the servers
+//! are asked once. Rejected: asking every server without saved lists each time. A single broken server would then delay
+//! every search by its start timeout.
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ use crate::output::{Failure, print_stderr};
 /// The tools that a command looks at.
 pub(super) struct ToolSource {
     pub(super) crib: Arc<Crib>,
-    /// The tools that clients may see. Limited only by a profile of the config.
+    /// The tools that clients may see. These are all tools, unless the config has a profile that limits them.
     pub(super) scope: Scope,
     pub(super) origin: ToolOrigin,
 }
@@ -106,7 +106,7 @@ impl ToolSource {
                 return Ok(saved);
             }
             print_stderr(&format!(
-                "note: asking {} for their tools, which are then remembered",
+                "note: asking {} for their tools, which are saved for the next time",
                 servers(saved.unlisted_servers.len())
             ));
         }
@@ -116,8 +116,8 @@ impl ToolSource {
     }
 }
 
-/// Returns the config, if the command looks at configured servers: without `--catalog` and `--sample`, and if a config
-/// has servers.
+/// Returns the config, if the command uses configured servers. It does so if neither `--catalog` nor `--sample` is
+/// given and the config has servers.
 fn configured(source: &SourceArgs) -> Result<Option<LoadedConfig>, Failure> {
     if source.sample || !source.catalog.is_empty() {
         return Ok(None);
@@ -160,7 +160,7 @@ fn note_unlisted(unlisted: &[String]) {
 /// Prints a warning for each server that did not answer.
 pub(super) fn warn_unanswered(unanswered: &[UnansweredServer]) {
     for UnansweredServer { name, reason } in unanswered {
-        print_stderr(&format!("warning: `{name}`: {reason}; `toolcrib doctor` says more"));
+        print_stderr(&format!("warning: `{name}`: {reason}; run `toolcrib doctor` for details"));
     }
 }
 

@@ -19,7 +19,7 @@ use crate::terminal::stdout_width;
 /// Maximum length of the sentence after a tool's name, in characters.
 const SENTENCE_CHARS: usize = 100;
 
-/// Minimum length of the sentence. If there is less room, it is left out.
+/// Minimum length of the sentence, in characters. If the terminal has less room, the sentence is left out.
 const MIN_SENTENCE_CHARS: usize = 12;
 
 /// Number of spaces before and after a tool's name.

@@ -38,7 +38,7 @@ fn home(more: &str) -> Home {
     let script = peer("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
     let everything = server("everything", &node(&script, &[]), "");
     let time = server("time", &vec![peer("python/bin/mcp-server-time")], "");
-    // The background gateway must not be given up on a busy machine.
+    // On a busy machine, the background gateway may start slowly, so the commands wait longer for it.
     let config = format!("{everything}{time}{more}\n[gateway]\nbackground_wait = 600\n");
     let home = Home::new("");
     let folder = home.path().join("config/toolcrib");

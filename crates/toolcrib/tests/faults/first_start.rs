@@ -14,8 +14,8 @@ fn shell(environment: TestEnvironment, name: &str, script: &str, server: &str) -
     environment.with(&entry)
 }
 
-/// Servers that download themselves read nothing for a while. The handshake of the older protocol is sent after 10 s
-/// without an answer, so these servers start only when it arrives.
+/// While `npx` downloads a server, nothing reads the gateway's requests. After 10 s without an answer, the handshake of
+/// the older protocol is sent as well, and these servers answer only this handshake.
 #[test]
 fn slow_servers_of_both_protocols_are_up_at_the_first_run() {
     let both_requests = r#"
@@ -60,7 +60,7 @@ fn a_server_that_exits_on_the_probe_is_up_at_the_first_run() {
     assert_eq!(count(&environment.log("picky"), "start"), 2);
 }
 
-/// Text on standard output that is not MCP is reported, whether or not the server works.
+/// `doctor` reports text on standard output that is not MCP, whether or not the server works.
 #[test]
 fn text_on_standard_output_is_reported() {
     let environment = TestEnvironment::new("stray-text");
@@ -69,10 +69,9 @@ fn text_on_standard_output_is_reported() {
     let environment = shell(environment, "usage", "echo 'Usage: TOKEN-42 FILE'; exit 1", "");
     let environment = environment.with("env = { KEY = \"TOKEN-42\" }");
     let rows = environment.doctor();
-    let note =
-        "it writes text to standard output that is not MCP and is ignored: `Welcome to my server`";
+    let note = "it writes text that is not MCP to standard output, which is ignored: `Welcome to my server`";
     assert_eq!((&rows[0]["state"], &rows[0]["notes"]), (&json!("up"), &json!([note])), "{rows:#?}");
-    let error = "it writes text to standard output that is not MCP: `Usage: *** FILE`; \
+    let error = "it writes text that is not MCP to standard output: `Usage: *** FILE`; \
                  it exited with code 1";
     assert_eq!(
         (&rows[1]["state"], &rows[1]["error"]),

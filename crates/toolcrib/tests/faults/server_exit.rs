@@ -7,7 +7,7 @@ use crate::probe::{count, last_start, signal, until_true};
 use crate::raw_client::Era;
 
 /// A server writes its own token and 60,000 characters to standard error and exits. The log and `doctor` show one line of
-/// this, without the token. Every reply to a search repeats why a server is down, so the model only gets the exit code.
+/// this, without the token. Every reply to a search repeats why a server is down, so the model gets only the exit code.
 #[test]
 fn the_last_stderr_lines_of_a_server_are_short_and_without_secrets() {
     let cry =

@@ -1,4 +1,4 @@
-//! Tests that users with few tools never pay more than without Toolcrib: their tools are not deferred.
+//! Tests that Toolcrib never costs users with few tools more tokens: their tools are not deferred.
 
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ fn the_tools_of_two_small_servers_are_not_deferred() {
     }
 }
 
-/// A broken server must not make the tools of another small server more expensive.
+/// A broken server must not cause the few tools of another server to be deferred.
 #[test]
 fn a_broken_server_does_not_cause_deferral() {
     let environment = TestEnvironment::new("small-broken")

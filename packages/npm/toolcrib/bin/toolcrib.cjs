@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Starts the binary `toolcrib` for this platform. The binary is in an optional dependency, so that npm downloads only the
-// one that this machine can run.
+// Starts the binary `toolcrib` for this platform. The package of each platform is an optional dependency, so that npm
+// downloads only the binary that this machine can run.
 'use strict';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
@@ -37,7 +37,7 @@ function missingBinary() {
     return `the package of toolcrib for Linux requires glibc, which this system does not have\nhint: ${other}`;
   }
   return (
-    `the package \`${name}\` is not installed, which contains the program for ${process.platform} on ${process.arch}\n` +
+    `the package \`${name}\`, which contains the program for ${process.platform} on ${process.arch}, is not installed\n` +
     'hint: install toolcrib again with optional dependencies: without `--omit=optional`, without `omit=optional` in ' +
     '.npmrc, and without node_modules or a package-lock.json from another platform'
   );
@@ -51,7 +51,7 @@ function environment() {
   return isNpx ? { ...inherited, TOOLCRIB_LAUNCHER: 'npx' } : inherited;
 }
 
-/** Runs the binary as a child process, passes signals on, and exits as the child does. */
+/** Runs the binary as a child process, forwards signals, and exits as the child does. */
 function runAsChild(binary, args, env) {
   const child = require('node:child_process').spawn(binary, args, { stdio: 'inherit', env });
   for (const signal of SIGNALS) {

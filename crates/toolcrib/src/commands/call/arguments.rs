@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 use toolcrib_text::nearest_spelling;
 
-/// Maximum number of schemas that are looked at for one parameter, because references may form a cycle.
+/// Maximum number of schemas that are read for one parameter, because references may form a cycle.
 const MAX_SCHEMAS: usize = 64;
 
-/// Why a pair cannot be used.
+/// Why a `KEY=VALUE` pair cannot be used.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PairError {
     pub(super) problem: String,
@@ -143,12 +143,12 @@ impl<'a> Accepted<'a> {
         accepted
     }
 
-    /// Whether it accepts something other than lists and `null`.
+    /// Whether the parameter accepts something other than lists and `null`.
     fn has_other_types(&self) -> bool {
         self.types.iter().any(|name| !["array", "null"].contains(name))
     }
 
-    /// Reads a value. If text is accepted, only what cannot be meant as text is read as JSON.
+    /// Reads a value. If the parameter accepts text, only lists, objects and `null` are read as JSON.
     fn read(&self, text: &str) -> Value {
         let parsed = serde_json::from_str::<Value>(text).ok().filter(|value| {
             let is_scalar_of_text =

@@ -34,7 +34,7 @@ use result::{ToolResult, print_result};
 /// Maximum size of arguments that are read from a file or from standard input, in bytes.
 const MAX_ARGUMENTS_BYTES: u64 = 64 << 20;
 
-/// The document of `--json`.
+/// The document that `--json` prints.
 #[derive(Serialize)]
 struct CallReport<'a> {
     /// The name of the tool that was called.
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &CallArgs, output: &mut Output) -> Result<bool, Failure>
     report(&call, &answer, output)
 }
 
-/// Finds the tool in the saved lists. If it is not there, asks the servers that may have it and have never answered.
+/// Finds the tool in the saved lists. If it is not there, starts the servers that may have it and have no saved list.
 fn find(args: &CallArgs, config: &LoadedConfig) -> Result<(ConfiguredTools, ToolId), Failure> {
     let counter: Arc<dyn TokenCounter> = Arc::new(FourCharsPerToken);
     let mut gateway = config.sections.gateway.clone();

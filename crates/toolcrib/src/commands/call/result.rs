@@ -1,4 +1,4 @@
-//! The result of a call, printed for people. `--json` prints it exactly as the server sent it.
+//! Prints the result of a call for people. `--json` prints it exactly as the server sent it.
 
 use serde::Deserialize;
 use serde_json::Value;

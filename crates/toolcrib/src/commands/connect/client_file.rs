@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(error.to_string(), expected);
         assert_eq!(fs::read_to_string(&path).unwrap(), "{\"new\": 1}");
         assert!(ClientFile::read(&path).unwrap().write(Some("{}")).unwrap());
-        // A file that appeared since counts as changed, too.
+        // A file that was created in the meantime counts as changed, too.
         let missing = ClientFile::read(&folder.path().join("other.json")).unwrap();
         fs::write(&missing.path, "").unwrap();
         assert!(missing.write(Some("{}")).is_err());

@@ -92,7 +92,7 @@ impl Session<'_> {
         let count = self.report.added.len();
         let servers = if count == 1 { "1 server".to_owned() } else { format!("{count} servers") };
         output.wrapped(&format!(
-            "Added to `{}`: {servers} ({})\n",
+            "To be added to `{}`: {servers} ({})\n",
             config.display(),
             self.report.added.join(", ")
         ))
@@ -115,7 +115,7 @@ impl Session<'_> {
     }
 }
 
-/// Adds what is known about the state of the client to the report.
+/// Adds a note to the report if the client is running.
 fn prepare(report: &mut FileReport, change: &PlannedChange) {
     if let Some(process) = running::process(change.record.client) {
         report.notes.push(format!(
@@ -139,7 +139,7 @@ fn apply(records: &Records, change: &PlannedChange, report: &mut FileReport) {
             report.status = Status::Connected;
             report.backup = records.backup(record);
             if !is_kept {
-                report.notes.push("the client has written the file again already; check it".into());
+                report.notes.push("the client has already written the file again; check whether the entry is still there".into());
             }
         }
         Err(failure) => {
@@ -172,5 +172,5 @@ fn print_result(
     for backup in connected.iter().filter_map(|report| report.backup.as_ref()) {
         output.line(&format!("  backup: {}", backup.display()))?;
     }
-    output.line("Restart these clients. `toolcrib disconnect` takes the changes back.")
+    output.line("Restart these clients. `toolcrib disconnect` undoes the changes.")
 }

@@ -15,8 +15,9 @@ pub(in super::super) struct UnansweredServer {
     pub(in super::super) reason: String,
 }
 
-/// Starts every server, waits until each has answered or failed, and stops them again. Their lists are saved. The tools are
-/// `None` if the profile, or the default profile, is not in the config.
+/// Starts every server, waits until each has answered or failed, and stops them again. Their lists are saved. Returns
+/// the tools, which are `None` if the profile, or the default profile, is not in the config, and the servers that
+/// failed.
 pub(in super::super) fn ask_servers(
     mut config: GatewayConfig,
     profile: Option<&str>,

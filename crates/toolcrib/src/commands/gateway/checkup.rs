@@ -1,5 +1,5 @@
-//! Starts every server once to see whether it works, for `toolcrib doctor` and for commands that ask servers for their
-//! tools. Meanwhile, the terminal shows which servers have not answered yet.
+//! Starts every server once to check whether it works, for `toolcrib doctor` and for commands that ask servers for
+//! their tools. While the servers start, the terminal shows which of them have not answered yet.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,11 +16,11 @@ use toolcrib_text::clean::one_line;
 use super::environment;
 use crate::output::print_stderr;
 
-/// The minimum start timeout of a server that may download itself first, in seconds. Only the first start takes that
-/// long, so the gateway itself uses the configured timeout.
+/// The minimum start timeout of a server whose command may have to download it first, in seconds. Only the first start
+/// takes that long, so the gateway itself uses the configured timeout.
 const DOWNLOAD_TIMEOUT: f64 = 120.0;
 
-/// The commands that download what they start.
+/// The commands that may download the program that they start.
 const DOWNLOADERS: [&str; 13] = [
     "npx", "bunx", "pnpx", "uvx", "pipx", "npm", "pnpm", "yarn", "bun", "deno", "uv", "docker",
     "podman",
@@ -29,8 +29,8 @@ const DOWNLOADERS: [&str; 13] = [
 const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
 const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/// Makes the gateway start every enabled server at once, and gives servers that download themselves the time for it.
-/// Returns the policies that the config has for them.
+/// Makes the gateway start every enabled server at once, with a longer timeout for servers that may have to be
+/// downloaded first. Returns the run policies that the config sets for the servers.
 pub(super) fn start_all_eagerly(config: &mut GatewayConfig) -> BTreeMap<String, RunPolicy> {
     let enabled = config.servers.iter_mut().filter(|(_, server)| server.enabled);
     let policies = enabled.map(|(name, server)| {
@@ -98,7 +98,7 @@ impl WaitingServers {
         }
     }
 
-    /// Prints what became of a server.
+    /// Prints whether a server works.
     fn settle(&mut self, name: &str, status: &ServerStatus) {
         if !self.names.remove(name) || !self.is_terminal {
             return;
@@ -126,7 +126,7 @@ impl WaitingServers {
         let _ = stderr.flush();
     }
 
-    /// Separates the lines about the servers from what the command prints next.
+    /// Prints an empty line between the lines about the servers and the output of the command.
     fn finish(&self) {
         self.erase();
         if self.is_terminal {

@@ -1,8 +1,8 @@
 //! The addresses of running `toolcrib serve` processes, which `stats --live` finds in the state folder.
 //!
-//! Each process has a file of its own, named after its process id, and holds a lock on it for as long as it runs. A file
+//! Each process has its own file, named after its process id, and holds a lock on it for as long as it runs. A file
 //! without a lock was left behind by a process that was killed. It is removed and never used, because another program may
-//! listen at that address by now, and would get the key.
+//! now listen at that address, and would then get the user's key.
 
 use std::fs::{File, TryLockError};
 use std::io::{Read as _, Write as _};
@@ -56,7 +56,7 @@ impl Drop for PublishedAddress {
     }
 }
 
-/// Returns an address at which this machine reaches a listener. A listener on all addresses is reached on loopback.
+/// Returns an address at which this machine can reach a listener. For a listener on all addresses, this is loopback.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         ip if !ip.is_unspecified() => ip,

@@ -1,7 +1,8 @@
 //! Calls one tool as an MCP client of the gateway, for `toolcrib call`.
 //!
-//! The call goes through the background gateway, so a server that is already running is not started again, and its next
-//! call is quick. The client announces no capabilities, so servers know that nobody can answer questions.
+//! The call goes through the background gateway, so a server that is already running is not started again, and the next
+//! call does not have to start it. The client announces no capabilities, so servers know that it cannot answer
+//! questions.
 
 use std::io::IsTerminal as _;
 
@@ -19,7 +20,7 @@ use crate::args::McpArgs;
 use crate::config::network::LoadedConfig;
 use crate::output::{Failure, print_stderr};
 
-/// The newest protocol version that has a handshake.
+/// The newest version of the protocol with a handshake.
 const PROTOCOL_VERSION: &str = "2025-11-25";
 /// JSON-RPC's code for a method that does not exist.
 const METHOD_NOT_FOUND: i32 = -32601;
@@ -79,7 +80,7 @@ fn interrupted() -> Failure {
     )
 }
 
-/// A message of the gateway.
+/// A message from the gateway.
 #[derive(Deserialize)]
 struct Message {
     #[serde(default)]
@@ -164,7 +165,7 @@ impl Session {
         }
     }
 
-    /// Answers a request of the gateway.
+    /// Answers a request from the gateway.
     async fn answer(&mut self, method: &str, id: &Value) -> Result<(), Failure> {
         let answer = if method == "ping" {
             json!({"jsonrpc": "2.0", "id": id, "result": {}})

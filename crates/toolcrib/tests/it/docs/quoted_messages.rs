@@ -63,7 +63,7 @@ fn templates() -> Vec<Template> {
     found
 }
 
-/// Collects the string literals of the crates' sources, without those of comments and tests.
+/// Collects the string literals of the crates' sources, except those in comments and tests.
 fn literals() -> Vec<Template> {
     let mut found = Vec::new();
     let test_names = ["tests", "tests.rs", "properties.rs", "toolcrib-testkit"];

@@ -72,8 +72,8 @@ pub(super) fn generated() -> Value {
     document
 }
 
-/// Removes what is true of the Rust types, but does not help the authors of a config: null, formats of numbers, and all
-/// paragraphs of a description after the first.
+/// Removes the parts of the schema that describe the Rust types and do not help authors of a config: null, formats of
+/// numbers, and all paragraphs of a description after the first.
 fn simplify(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(simplify),
@@ -89,7 +89,8 @@ fn simplify(value: &mut Value) {
             if let Some(Value::Number(number)) = fields.get_mut("default")
                 && let Some(float) = number.as_f64().filter(|_| number.is_f64())
             {
-                // A number that was read with single precision is written as it is in the source.
+                // A default of type `f32` is written with the digits of the source, not with those of the nearest
+                // `f64`.
                 *number = (float as f32)
                     .to_string()
                     .parse::<f64>()

@@ -10,7 +10,7 @@ use crate::terminal::{labelled, stdout_width, wrap};
 
 /// Width of the table in columns if the width of the output is unknown.
 const DEFAULT_WIDTH: usize = 160;
-/// Minimum width of the table in columns. In a narrower table, errors and hints would be columns of single words.
+/// Minimum width of the table in columns. In a narrower table, the columns of errors and hints would be one word wide.
 const MIN_TABLE_WIDTH: usize = 130;
 /// Width of the labels in a block, in columns.
 const LABEL_WIDTH: usize = 9;
