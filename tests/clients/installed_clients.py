@@ -1,4 +1,5 @@
-"""Installs the command lines of real clients, and runs them in their own home folders, for `scripts/check-agents`."""
+"""Installs the command lines of real clients, and runs them in their own home folders, for
+`scripts/check-clients` and `scripts/check-agents`."""
 
 import os
 import shutil
