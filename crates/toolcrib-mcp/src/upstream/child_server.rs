@@ -33,8 +33,8 @@ impl ChildServer<'_> {
     /// Starts the server and connects to it.
     ///
     /// Some servers of the older protocol exit when they get a request that they do not know. So the first time that a
-    /// server exits on the probe, it is started again at once, with the handshake of the older protocol. Later attempts after a failure use the
-    /// handshake and the probe in turn. A server that ignores the probe is not probed again.
+    /// server exits on the probe, it is started again at once, with the handshake of the older protocol. After a failed
+    /// start, the next start uses the other of the two. A server that ignores the probe is not probed again.
     pub(super) async fn connect(&self) -> Result<Connection, ConnectionFailure> {
         let upstream = self.upstream;
         let probes = upstream.tries_newer_protocol.load(Ordering::Relaxed);

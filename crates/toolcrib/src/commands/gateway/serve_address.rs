@@ -66,7 +66,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Returns the addresses of all processes that run, sorted.
+/// Returns the addresses of all running processes, sorted.
 pub(in super::super) fn published_addresses(state: &PrivateFolder) -> Vec<String> {
     let folder = folder(state);
     // A folder that other users can write to is not read.
@@ -81,7 +81,7 @@ pub(in super::super) fn published_addresses(state: &PrivateFolder) -> Vec<String
     addresses
 }
 
-/// Returns the address in a file if its process runs. Otherwise removes the file.
+/// Returns the address in a file if its process is running. Otherwise removes the file.
 fn address_of_running(folder: &PrivateFolder, name: &str) -> Option<String> {
     let file = File::open(folder.file(name)).ok()?;
     if !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
