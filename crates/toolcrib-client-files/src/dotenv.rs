@@ -6,7 +6,7 @@ use crate::edit::Edit;
 use crate::lines;
 use crate::problem::FileProblem;
 
-/// Returns the variables as an object. If a name occurs several times, the last line counts.
+/// Returns the variables as an object. If a name occurs several times, the last line takes precedence.
 pub(crate) fn parse(text: &str) -> Value {
     let mut variables = Map::new();
     for (name, value) in text.lines().filter_map(assignment) {

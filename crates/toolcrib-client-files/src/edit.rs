@@ -60,7 +60,7 @@ impl Edit<'_> {
 }
 
 /// Returns the edits that replace the entries `removed` of the object at `container` by the entry `name`. The new entry
-/// takes the place of the first removed one. `removed` must be in the order of the document.
+/// is written at the position of the first removed one. `removed` must be in the order of the document.
 pub fn replace_entries(
     container: &[String],
     name: &str,
@@ -72,7 +72,7 @@ pub fn replace_entries(
     let place = removed.first().cloned().map_or(Place::Last, Place::Before);
     let set = Edit::Set { path: path(name), value, place };
     let removals = removed.iter().filter(|key| *key != name);
-    // A comment about a server goes with that server.
+    // A comment about a removed server is removed with it.
     let remove = |key: &String| Edit::Remove { path: path(key), keep_comments: false };
     [set].into_iter().chain(removals.map(remove)).collect()
 }

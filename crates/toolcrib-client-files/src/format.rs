@@ -6,7 +6,7 @@ use crate::edit::Edit;
 use crate::problem::FileProblem;
 use crate::{dotenv, json, toml_document, tree, yaml, yaml_lines};
 
-/// Maximum size of a file, in bytes. It is the same as for configs.
+/// Maximum size of a file, in bytes. Toolcrib's own config has the same maximum.
 const MAX_BYTES: usize = 4 << 20;
 
 /// The format of a client's file.
@@ -78,7 +78,8 @@ impl Format {
             )),
             Err(problem) => problem,
         };
-        // The formatting of the other document may not fit into this one. Then only the value is copied.
+        // If the text from the other document cannot be inserted here, only the value is copied, without its
+        // formatting.
         let value = source.and_then(|source| tree::get(source, edit.path()));
         let (Edit::Copy { path, place, .. }, Some(value)) = (edit, value) else {
             return Err(problem);

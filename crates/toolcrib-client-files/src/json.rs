@@ -1,7 +1,7 @@
 //! Edits JSON with comments. The parser's tokens give the positions, and only the text of one property changes.
 //!
-//! Rejected: the syntax tree for edits that jsonc-parser has. It cannot insert a property with its original text, which
-//! `disconnect` needs.
+//! Rejected: the editable syntax tree of jsonc-parser, because it cannot insert a property with its original text,
+//! which `disconnect` needs.
 
 mod block;
 mod layout;
@@ -74,17 +74,17 @@ impl<'a> Document<'a> {
 
 /// Where a path ends in a document.
 enum Located<'d, 'a> {
-    /// The text has no value at all, but maybe comments.
+    /// The text contains no value, and at most comments.
     EmptyDocument,
-    /// The property at `index` has the whole path.
+    /// The property at `index` is at the end of the path.
     Found { object: &'d Object<'a>, index: usize },
-    /// The object has no property for the key `depth` of the path.
+    /// The object has no property for the key at position `depth` of the path.
     Missing { object: &'d Object<'a>, depth: usize },
-    /// The value of the key `depth` of the path is null, where an object is needed.
+    /// The value of the key at position `depth` of the path is null, but an object is needed there.
     Null { property: &'d ObjectProp<'a>, depth: usize },
 }
 
-/// Returns the position of a key. If it occurs several times, the last one counts.
+/// Returns the position of a key. If it occurs several times, the last one takes precedence.
 fn position(object: &Object<'_>, key: &str) -> Option<usize> {
     object.properties.iter().rposition(|property| property.name.as_str() == key)
 }

@@ -100,7 +100,7 @@ fn group_header(group: &[DiffOp]) -> String {
     let range = |ranges: Vec<Range<usize>>| {
         let start = ranges.first().map_or(0, |range| range.start);
         let end = ranges.last().map_or(0, |range| range.end);
-        // In this format, an empty range is written with the line before it.
+        // In the unified diff format, an empty range has the number of the line before it.
         let first = if start == end { start } else { start + 1 };
         format!("{first},{}", end - start)
     };

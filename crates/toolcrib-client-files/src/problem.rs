@@ -9,7 +9,7 @@ use thiserror::Error;
 pub struct FileProblem {
     /// What is wrong.
     pub problem: String,
-    /// What the user can do.
+    /// What the user can do about it.
     pub hint: String,
 }
 

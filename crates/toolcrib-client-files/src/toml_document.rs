@@ -12,7 +12,7 @@ use crate::tree;
 
 const HINT: &str = "the file must be TOML";
 
-/// Parses a text. Dates become objects that no other value is equal to.
+/// Parses a text. A date becomes an object that is not equal to any value of another type.
 pub(crate) fn parse(text: &str) -> Result<Value, FileProblem> {
     toml::from_str(text).map_err(|error| not_toml(text, error.message(), error.span()))
 }
@@ -75,7 +75,7 @@ fn show_if_empty(root: &mut Table, path: &[String]) {
     }
 }
 
-/// Moves the comments above a removed table to what follows it.
+/// Moves the comments above a removed table to the next table, or to the end of the document.
 fn keep_comments_of(document: &mut DocumentMut, removed: &Table) {
     let comments = removed.decor().prefix().and_then(|prefix| prefix.as_str()).unwrap_or_default();
     if !comments.contains('#') {
@@ -116,7 +116,8 @@ fn copied(root: &mut Table, parents: &[String], key: &str) -> Result<(Key, Item)
     Ok((name, table.get(key).cloned().ok_or_else(missing)?))
 }
 
-/// Removes the positions that the tables had in another document, so that they come after the tables before them.
+/// Removes the positions that the tables had in another document, so that `toml_edit` writes them after the previous
+/// tables of this document.
 fn clear_positions(item: &mut Item) {
     match item {
         Item::Table(table) => {

@@ -36,7 +36,7 @@ fn object_at<'a>(
     value.as_object_mut().ok_or_else(|| not_an_object(key))
 }
 
-/// The error for a value that is in the way of a path.
+/// The error for a value on a path that should be an object, but is not.
 pub(crate) fn not_an_object(key: &str) -> FileProblem {
     FileProblem::new(
         format!("`{key}` is not an object"),
@@ -49,7 +49,7 @@ pub(crate) fn remove(root: &mut Value, path: &[String]) {
     let Some((last, parents)) = path.split_last() else { return };
     let object = parents.iter().try_fold(root, |value, key| value.as_object_mut()?.get_mut(key));
     if let Some(object) = object.and_then(Value::as_object_mut) {
-        // `remove` would move the last key to the free place.
+        // `remove` would move the last key to the position of the removed one.
         object.shift_remove(last);
     }
 }

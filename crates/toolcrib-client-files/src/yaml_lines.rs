@@ -1,7 +1,7 @@
 //! Edits YAML line by line. Only block mappings are edited; anything else is an error that says so. The result of every
-//! edit is parsed and compared, so a text that this editor misunderstands is not changed.
+//! edit is parsed and compared, so a text that this code misreads is not changed.
 //!
-//! Rejected: a serializer, because all of them lose comments.
+//! Rejected: writing the file with a YAML serializer, because all serializers lose comments.
 
 mod render;
 
@@ -166,7 +166,7 @@ impl<'a> Lines<'a> {
     fn set(&self, path: &[String], value: &Value, place: &Place) -> Result<String, FileProblem> {
         if let Some(node) = self.find(path)? {
             let place = Place::Before(node.key.clone());
-            // The new node is inserted before the old one, which is then the second one with that name.
+            // The new node is inserted before the old node, which is then the second node with this name.
             let text = self.insert_new(path, value, &place)?;
             let added = text.matches('\n').count() - self.text().matches('\n').count();
             let document = Lines::of(&text);

@@ -11,7 +11,7 @@ use super::layout::{Layout, indent_at, is_first_in_line, line_start};
 use super::{Document, position};
 use crate::edit::Place;
 
-/// The position of a property and of what belongs to it.
+/// The position of a property, and of the comments and the comma that belong to it.
 pub(super) struct Block<'d> {
     text: &'d str,
     /// The comments above, and the property.
@@ -21,9 +21,9 @@ pub(super) struct Block<'d> {
     comma: Option<Range<usize>>,
     /// The end of a comment in the same line, else of the comma, else of the property.
     end: usize,
-    /// The comma of the property before this one, if this is the last one and has no comma.
+    /// The comma of the previous property, if this is the last property and has no comma after it.
     previous_comma: Option<Range<usize>>,
-    /// The end of the property before this one.
+    /// The end of the previous property.
     previous_end: Option<usize>,
     /// Whether it is the only property of its object.
     inside: Option<Range<usize>>,
@@ -93,7 +93,7 @@ impl<'d> Block<'d> {
         };
         let mut out = text.to_owned();
         if let Some(comma) = &self.previous_comma {
-            // In a single line, the space after the comma goes as well.
+            // If the object is written in a single line, the space after the comma is removed, too.
             if !own_lines && self.previous_end == Some(comma.start) {
                 range = comma.start..self.property.end;
                 out.replace_range(range, "");
@@ -146,7 +146,7 @@ fn start(document: &Document<'_>, property: &Range<usize>) -> usize {
 
 /// The text of a property that is inserted.
 pub(super) struct Fragment {
-    /// The lines of comments above it, each with a line ending and with the indentation of the line that follows.
+    /// The lines of comments above the property, each with its line ending and then the indentation of the next line.
     above: String,
     property: String,
     /// A comment after it in the same line, with the space before it.
@@ -234,7 +234,7 @@ pub(super) fn insert(
     }
     let last = Block::of(document, object, count - 1);
     let trailing = if last.comma.is_some() { "," } else { "" };
-    // The comma after the last property, then its comment, then the new property.
+    // The order is: the comma after the last property, the comment of the last property, the new property.
     let comma = if last.comma.is_some() { "" } else { "," };
     if is_first_in_line(text, last.property.start) {
         let middle = &text[last.property.end..last.end];

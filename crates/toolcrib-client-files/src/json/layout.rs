@@ -1,4 +1,4 @@
-//! How a JSON text is laid out: its line ending and its indentation. New text follows it.
+//! The layout of a JSON text: its line ending and its indentation. New text is written in the same layout.
 
 use jsonc_parser::ast::Object;
 use serde_json::Value;
@@ -6,14 +6,14 @@ use serde_json::Value;
 use super::Document;
 use crate::lines;
 
-/// Maximum length of a list that is written in one line.
+/// Maximum length of a list that is written in one line, in bytes.
 const ONE_LINE: usize = 100;
 
 pub(super) struct Layout {
     pub(super) newline: &'static str,
     /// One level of indentation.
     unit: String,
-    /// Whether the document is a single line, such as the output of a program.
+    /// Whether the document is a single line, as some programs write it.
     pub(super) is_compact: bool,
 }
 
@@ -28,7 +28,7 @@ impl Layout {
         let first = indents.into_iter().find(|indent| !indent.is_empty());
         let unit = match first {
             Some(indent) if indent.starts_with('\t') => "\t".to_owned(),
-            // More than eight spaces are not one level.
+            // Indentation by more than eight spaces is probably more than one level.
             Some(indent) if indent.len() <= 8 => indent.to_owned(),
             _ => "  ".to_owned(),
         };

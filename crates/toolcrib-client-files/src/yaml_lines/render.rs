@@ -28,7 +28,7 @@ pub(super) fn key(name: &str) -> String {
     scalar(&Value::from(name))
 }
 
-/// Returns a value in one line. A text is quoted unless it can only be read as the same text.
+/// Returns a value in one line. A text is quoted, unless YAML reads it as the same text without quotes.
 fn scalar(value: &Value) -> String {
     let is_plain = |text: &str| {
         let safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '-');

@@ -50,7 +50,7 @@ fn comments_in_json_stay_with_what_they_are_about() {
 }
 "#;
     assert_eq!(connected, expected);
-    // The user changes a line and adds a server. Only our part is taken back.
+    // The user changes a line and adds a server. Only our own edit is undone.
     let edit = |text: &str| {
         let text = text.replace("dark", "light");
         text.replace("\"kept\": {", "\"new\": { \"command\": \"new\" },\n\t\t\"kept\": {")

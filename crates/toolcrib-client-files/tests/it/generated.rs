@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 use toolcrib_client_files::{Format, KeyPath};
 
-/// Random choices. After the last byte, every choice is 0.
+/// Choices that are made from random bytes. After the last byte, every choice is 0.
 pub(crate) struct Choices<'a> {
     bytes: std::slice::Iter<'a, u8>,
 }

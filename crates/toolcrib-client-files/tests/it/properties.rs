@@ -1,4 +1,4 @@
-//! Properties that hold for every file: an edit changes only its part, and an undo takes only that part back.
+//! Properties that hold for every file: an edit changes only the values that it names, and an undo restores only these.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -55,7 +55,7 @@ fn comment(format: Format) -> &'static str {
     if format == Format::Json { "// added by the user" } else { "# added by the user" }
 }
 
-/// Formats a JSON text as programs do that write the whole file.
+/// Formats a JSON text in the way of programs that write the whole file.
 fn rewritten(text: &str) -> String {
     serde_json::to_string_pretty(&Format::Json.parse(text).unwrap()).unwrap()
 }

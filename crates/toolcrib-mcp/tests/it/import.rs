@@ -265,7 +265,7 @@ fn zed() {
             ("remote-zed", Server { enabled: false, ..remote }),
         ],
         &[
-            "`postgres`: `command` is missing, because an extension of Zed runs the server; it stays there",
+            "`postgres`: `command` is missing, because an extension of Zed runs the server; it cannot be imported",
         ],
     );
 }

@@ -41,7 +41,7 @@ const MOVED: [(&str, &str, &[&str]); 12] = [
     ("hermes", ".hermes/config.yaml", &["crm", "music", "old", "parked"]),
 ];
 
-/// Claude Code's file, in the way in which Claude Code writes it.
+/// Claude Code's file, formatted as Claude Code formats it.
 const CLAUDE: &str = r#"{
   "numStartups": 3,
   "mcpServers": {
@@ -220,7 +220,7 @@ fn servers_that_only_the_client_can_run_stay_in_its_file() {
     assert_eq!(
         stays("zed"),
         [
-            "postgres: `command` is missing, because an extension of Zed runs the server; it stays there"
+            "postgres: `command` is missing, because an extension of Zed runs the server; it cannot be imported"
         ]
     );
     let notes = reports(&document, "claude-code")[0]["notes"].to_string();
@@ -265,7 +265,7 @@ fn the_change_is_shown_as_a_difference() {
     home.put(".cursor/mcp.json", "{\n  \"mcpServers\": {\n    \"files\": { \"command\": \"npx\", \"env\": { \"KEY\": \"s3cret\" } } // mine\n  }\n}\n");
     let run = home.run(&["connect", "cursor", "--yes"]);
     let command = env!("CARGO_BIN_EXE_toolcrib");
-    // A running editor adds a note.
+    // If the editor is running, the output contains a note.
     let lines = run.out.lines().filter(|line| !line.starts_with("  note: "));
     let expected = format!(
         "cursor: HOME/.cursor/mcp.json
@@ -278,11 +278,11 @@ fn the_change_is_shown_as_a_difference() {
 +    }}
    }}
 
-Added to `HOME/.config/toolcrib/toolcrib.toml`: 1 server (files)
+To be added to `HOME/.config/toolcrib/toolcrib.toml`: 1 server (files)
 
 Connected cursor.
   backup: HOME/.local/state/toolcrib/connected/cursor-mcp.json.original
-Restart these clients. `toolcrib disconnect` takes the changes back.
+Restart these clients. `toolcrib disconnect` undoes the changes.
 `toolcrib doctor` checks the servers."
     );
     assert_eq!(lines.collect::<Vec<_>>().join("\n"), expected);

@@ -40,8 +40,8 @@ fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
     Some(server)
 }
 
-/// Adds the variables under `env_keys`. Goose reads them from its keyring or from the environment, and we can only read
-/// them from the environment.
+/// Adds the variables under `env_keys`. Goose reads them from its keyring or from the environment. Toolcrib can read
+/// only the environment.
 fn add_stored_variables(entry: &mut ServerEntry<'_>, transport: &mut Transport) {
     let names = entry.raw_strings("env_keys").unwrap_or_default();
     let Transport::Stdio { env, .. } = transport else {

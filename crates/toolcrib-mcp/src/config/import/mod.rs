@@ -130,8 +130,8 @@ pub struct ImportedConfig {
     pub names: BTreeSet<String>,
     /// The names of the entries that start Toolcrib itself, which are left out.
     pub own_entries: BTreeSet<String>,
-    /// The names of the servers that need something that only the client has, such as a secret in its keyring, each
-    /// with what is missing.
+    /// The servers that need something that only the client has, such as a secret in its keyring: their names, each
+    /// with a description of what is missing.
     pub client_only: BTreeMap<String, String>,
     /// Messages about settings that were changed or ignored.
     pub warnings: Vec<String>,

@@ -27,10 +27,10 @@ fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
     } else if entry.has("command") {
         entry.stdio()?
     } else {
-        // Such an entry contains only the settings of a server that one of Zed's extensions brings.
+        // Such an entry contains only the settings of a server that is part of one of Zed's extensions.
         entry.warn(
             "command",
-            "is missing, because an extension of Zed runs the server; it stays there",
+            "is missing, because an extension of Zed runs the server; it cannot be imported",
         );
         return None;
     };

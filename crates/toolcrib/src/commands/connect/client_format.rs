@@ -64,15 +64,15 @@ pub(super) fn entry(client: ClientKind, endpoint: &Endpoint) -> Value {
     http.map_or_else(|| stdio_entry(client, command, args), |url| http_entry(client, url))
 }
 
-/// Whether a client's file can have servers over HTTP. In Claude Desktop, these are added in its settings instead.
+/// Whether a client's file can contain servers over HTTP. Claude Desktop adds these in its settings dialog instead.
 pub(super) fn can_have_url(client: ClientKind) -> bool {
     client != ClientKind::ClaudeDesktop
 }
 
 fn stdio_entry(client: ClientKind, command: &str, args: &[String]) -> Value {
     match client {
-        // With its tool search on, Claude Code hides the tools of a server, and with them the table of contents, unless
-        // the entry has this key.
+        // If Claude Code's own tool search is on, it hides the tools of every server whose entry does not have this
+        // key. Then the model would not see the listing, which is in the description of `tool_search`.
         ClientKind::ClaudeCode => {
             json!({"type": "stdio", "command": command, "args": args, "alwaysLoad": true})
         }

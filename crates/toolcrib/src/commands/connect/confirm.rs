@@ -14,12 +14,13 @@ pub(super) enum Answer {
 fn not_a_terminal() -> Failure {
     Failure::input(
         "nothing was changed",
-        &"standard input is not a terminal, so nobody can be asked",
+        &"standard input is not a terminal, so the question cannot be answered",
         "run the command again with `--yes`",
     )
 }
 
-/// Fails early if nobody can be asked and the report is JSON, because a report must be followed by an answer.
+/// Fails before the plan is made if the report is JSON and the question cannot be answered. Otherwise, the JSON
+/// document would be missing: it is printed only after the answer.
 pub(super) fn check(yes: bool, json: bool) -> Result<(), Failure> {
     if yes || !json || io::stdin().is_terminal() { Ok(()) } else { Err(not_a_terminal()) }
 }

@@ -1,4 +1,4 @@
-//! `toolcrib disconnect`: takes back what `connect` changed, and keeps what was changed since.
+//! `toolcrib disconnect`: undoes the changes of `connect`, and keeps what was changed since.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,7 +28,7 @@ struct DisconnectReport {
     had_servers: bool,
 }
 
-/// A file that gets its original content back.
+/// A file whose original content is restored.
 struct Restoration {
     file: ClientFile,
     /// The new text, or `None` if the file is removed.
@@ -152,7 +152,7 @@ fn plan(records: &Records, mut of_file: Vec<&Record>) -> Result<Restoration, Fai
     let mut known = KnownWords::default();
     let mut done = Vec::new();
     while !of_file.is_empty() {
-        // The latest change is undone first, because its result is exactly what the change before it wrote.
+        // The latest change is undone first, because this gives exactly the text that the change before it wrote.
         let latest = of_file.iter().position(|record| text.as_ref() == Some(&record.connected));
         let record = of_file.remove(latest.unwrap_or(of_file.len() - 1));
         text = match &text {
@@ -179,7 +179,7 @@ fn plan(records: &Records, mut of_file: Vec<&Record>) -> Result<Restoration, Fai
     Ok(Restoration { file, text, records: done, report, lines })
 }
 
-/// Adds the words of a record's texts that may be shown.
+/// Adds those words of a record's texts that may be shown.
 fn add_known_words(record: &Record, known: &mut KnownWords) {
     let format = record.format();
     for text in record.original.iter().chain([&record.connected]) {
@@ -226,7 +226,7 @@ impl Restoration {
 fn missing_file(records: &Records, record: &Record) -> Failure {
     let backup = records.backup(record).map(|path| path.display().to_string()).unwrap_or_default();
     let hint = format!(
-        "to restore it, copy `{backup}`; to leave it as it is, delete `{}`",
+        "to restore it, copy `{backup}` to this path; to forget the file, delete `{}`",
         records.path(record).display()
     );
     Failure::input(format!("`{}`", record.file.display()), &"the file no longer exists", hint)

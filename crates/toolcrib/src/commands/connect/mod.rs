@@ -1,8 +1,8 @@
 //! `toolcrib connect`: moves the servers of clients into our config, and puts one entry for Toolcrib in their place.
-//! `toolcrib disconnect` takes that back.
+//! `toolcrib disconnect` undoes that.
 //!
-//! Our config is written first and the client's file last, so an interruption loses no server. Only the user's own files
-//! are changed, never a file in the working folder.
+//! Our config is written first and the client's file last, so that no server is lost if the command is interrupted.
+//! Only the user's own files are changed, never a file in the working folder.
 
 mod client_file;
 mod client_format;
@@ -71,7 +71,7 @@ impl ConfigFile {
             })?,
         };
         if let Some(location) = location.filter(|location| location.path().exists()) {
-            // A file that `mcp` would not use must not get servers.
+            // No servers are moved to a file that `mcp` would not use.
             if let (_, Some(warning)) = location.read()? {
                 print_stderr(&format!("warning: {warning}"));
             }
@@ -83,7 +83,7 @@ impl ConfigFile {
 
 /// What `connect` has done.
 pub(crate) struct Connected {
-    /// Whether everything is connected that should be. False if the user said no.
+    /// Whether all clients are connected. False if the user answered no.
     pub(crate) is_done: bool,
     /// Whether servers were added to the config.
     pub(crate) has_new_servers: bool,
@@ -163,12 +163,12 @@ fn add_http_notes(plans: &mut [FilePlan], config: &ConfigFile) {
     for report in plans.iter_mut().filter(|plan| plan.change.is_some()).map(|plan| &mut plan.report)
     {
         if !client_format::can_have_url(report.client) {
-            report.notes.push("its file cannot have a URL, so it starts `toolcrib mcp`".into());
+            report
+                .notes
+                .push("its file cannot contain URLs, so the entry starts `toolcrib mcp`".into());
             continue;
         }
-        report
-            .notes
-            .push(format!("`toolcrib serve{option}` must be running when the client uses it"));
+        report.notes.push(format!("start `toolcrib serve{option}` before you use the client"));
         if needs_token {
             report.notes.push(
                 "the server requires a token: add the header `Authorization: Bearer TOKEN` to the entry".into(),
@@ -196,9 +196,7 @@ fn connect_proxy(
     let plan = |client: &ClientKind| match proxy::plan(*client, folders, records, &origin) {
         Ok(mut plan) => {
             if plan.change.is_some() {
-                plan.report
-                    .notes
-                    .push("`toolcrib serve` must be running when the client uses it".into());
+                plan.report.notes.push("start `toolcrib serve` before you use the client".into());
             }
             plan
         }

@@ -19,8 +19,8 @@ use crate::commands::import::client_files::ClientFolders;
 use crate::commands::import::merge::ServerMerge;
 use crate::output::Failure;
 
-/// The names for our entry, in order of preference. A later one is used if the file has another server of that name
-/// that stays.
+/// The names for our entry, in order of preference. The second is used if another server with the first name stays in
+/// the file.
 const ENTRY_NAMES: [&str; 2] = ["toolcrib", "toolcrib-gateway"];
 
 /// A change of one file that has not been made yet.
@@ -111,7 +111,7 @@ impl Planner<'_> {
     fn new_file(&self, client: ClientKind) -> Result<PathBuf, Failure> {
         let files = self.folders.user_files(client);
         let folder_of = |file: &PathBuf| match client {
-            // The file is in the home folder, which exists for everybody.
+            // The file is in the home folder, which exists even if Claude Code is not installed.
             ClientKind::ClaudeCode => file.with_file_name(".claude"),
             _ => file.parent().map(Path::to_owned).unwrap_or_default(),
         };
@@ -166,8 +166,8 @@ impl Planner<'_> {
         let mut report = FileReport::new(client, &file.file.path, Status::ByHand);
         report.entry = Some(by_hand.clone());
         report.notes.push(format!(
-            "the entry `{by_hand}` already starts Toolcrib, and nothing is changed; remove it if `toolcrib connect` \
-             should manage this file"
+            "the entry `{by_hand}` already starts Toolcrib, so nothing is changed; to let `toolcrib connect` manage this \
+             file, remove the entry"
         ));
         Some(FilePlan { report, change: None })
     }

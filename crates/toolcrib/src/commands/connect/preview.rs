@@ -1,4 +1,4 @@
-//! The difference that `connect` and `disconnect` show, without secrets.
+//! The diff that `connect` and `disconnect` show, without secrets.
 //!
 //! Only known words are shown: keys, server names, and those values of servers that `toolcrib import` shows as well.
 //! Every other word becomes `***`, including words in comments and in the lines around a change, because a client's file
@@ -11,7 +11,7 @@ use serde_json::Value;
 use toolcrib_client_files::{DiffLine, LineKind, diff};
 use toolcrib_mcp::config::{ImportedConfig, Transport, masked_for_preview};
 
-/// The replacement for a word that is not known.
+/// The text that is shown in place of unknown words.
 const MASK: &str = "***";
 /// Lines shown around each change.
 const CONTEXT_LINES: usize = 1;
@@ -76,7 +76,7 @@ impl KnownWords {
         }
     }
 
-    /// Adds all keys and values of something that we write.
+    /// Adds all keys and values of a value that Toolcrib writes.
     pub(super) fn add_all(&mut self, value: &Value) {
         self.add_keys(value);
         match value {

@@ -114,7 +114,7 @@ pub(super) fn plan(
         let by_hand = record.is_none();
         report.status = if by_hand { Status::ByHand } else { Status::AlreadyConnected };
         if by_hand {
-            report.notes.push("the file already has these settings, and nothing is changed".into());
+            report.notes.push("the file already has these settings, so nothing is changed".into());
         }
         return Ok(FilePlan { report, change: None });
     }
@@ -161,7 +161,9 @@ fn add_notes(
         }
     }
     let note = match client {
-        ClientKind::Codex => "Codex then uses the key in OPENAI_API_KEY, not a ChatGPT login",
+        ClientKind::Codex => {
+            "after this change, Codex uses the key in OPENAI_API_KEY, not a ChatGPT login"
+        }
         ClientKind::Gemini => {
             "Gemini CLI uses the URL only if it signs in with an API key (`security.auth.selectedType` in its \
              settings is `gemini-api-key`)"

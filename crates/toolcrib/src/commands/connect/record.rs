@@ -37,7 +37,7 @@ pub(super) struct Record {
     pub(super) purpose: Purpose,
     /// The file, with symbolic links resolved.
     pub(super) file: PathBuf,
-    /// The text before, or `None` if there was no file.
+    /// The text before the change, or `None` if there was no file.
     pub(super) original: Option<String>,
     /// The text that was written.
     pub(super) connected: String,

@@ -14,11 +14,11 @@ use crate::output::{Failure, Output, print_stderr};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Status {
-    /// The change is shown, but was not made.
+    /// The change was shown, but not made.
     Planned,
     Connected,
     AlreadyConnected,
-    /// The user has added an entry for Toolcrib.
+    /// The user has added an entry for Toolcrib by hand, so the file is not changed.
     ByHand,
     Disconnected,
     Failed,
@@ -95,7 +95,7 @@ impl FileReport {
         self.diff = Some(lines.collect());
     }
 
-    /// Prints the plan for the file, with the difference.
+    /// Prints the plan for the file, with the diff.
     pub(super) fn print_plan(
         &self,
         lines: &[DiffLine],
@@ -118,12 +118,12 @@ impl FileReport {
         let renamed = self.servers.iter().filter(|server| server.name != server.imported_as);
         let renamed = renamed.map(|MovedServer { name, imported_as }| {
             format!(
-                "`{name}` is imported as `{imported_as}`, because the config has a different server of that name"
+                "`{name}` is imported as `{imported_as}`, because the config has a different server with that name"
             )
         });
         let stays = self.stays.iter();
-        let stays =
-            stays.map(|server| format!("`{}` stays here: {}", server.server, server.reason));
+        let stays = stays
+            .map(|server| format!("`{}` stays in this file: {}", server.server, server.reason));
         let notes = self.notes.iter().map(|note| format!("note: {note}"));
         for text in disabled.chain(renamed).chain(stays).chain(notes) {
             // Names in these files are untrusted text, and must not look like separate lines.

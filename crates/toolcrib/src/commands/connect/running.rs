@@ -1,4 +1,5 @@
-//! Finds running processes of a client. A running client has read its file already, and some write it again.
+//! Finds running processes of a client. A running client has already read its file, and some clients write the file
+//! again when they exit.
 
 use toolcrib_mcp::config::ClientKind;
 
@@ -20,7 +21,7 @@ fn programs(client: ClientKind) -> &'static [&'static str] {
     }
 }
 
-/// Interpreters, whose first argument is the program.
+/// Interpreters, whose first argument that is not an option is the program.
 const INTERPRETERS: [&str; 4] = ["node", "bun", "deno", "python"];
 
 /// Whether a command line starts one of these programs, directly or with an interpreter.

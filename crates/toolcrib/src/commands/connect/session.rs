@@ -97,7 +97,7 @@ impl Session<'_> {
         let count = self.report.added.len();
         let servers = if count == 1 { "1 server".to_owned() } else { format!("{count} servers") };
         output.wrapped(&format!(
-            "Added to `{}`: {servers} ({})\n",
+            "To be added to `{}`: {servers} ({})\n",
             config.display(),
             self.report.added.join(", ")
         ))
@@ -120,7 +120,7 @@ impl Session<'_> {
     }
 }
 
-/// Adds what is known about the state of the client to the report.
+/// Adds a note to the report if the client is running.
 fn prepare(report: &mut FileReport, change: &PlannedChange) {
     if let Some(process) = running::process(change.record.client) {
         report.notes.push(format!(
@@ -191,5 +191,5 @@ fn print_result(
     for backup in connected.iter().filter_map(|report| report.backup.as_ref()) {
         output.line(&format!("  backup: {}", backup.display()))?;
     }
-    output.line("Restart these clients. `toolcrib disconnect` takes the changes back.")
+    output.line("Restart these clients. `toolcrib disconnect` undoes the changes.")
 }

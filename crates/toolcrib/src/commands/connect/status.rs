@@ -50,7 +50,7 @@ fn problem(record: &Record) -> Option<&'static str> {
     let (Ok(now), Ok(written)) = (format.parse(&text), format.parse(&record.connected)) else {
         return Some("the file cannot be parsed");
     };
-    // What was added, such as our entry, must still be there.
+    // Every value that `connect` wrote, such as our entry, must still be there.
     let is_missing =
         |path: &Vec<String>| get(&written, path).is_some() && get(&now, path).is_none();
     record

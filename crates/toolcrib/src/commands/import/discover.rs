@@ -123,8 +123,8 @@ fn read(
     import_text(client, file, &text, folder)
 }
 
-/// Reads the text of a client's file, and disables the servers that the user has disabled in another file. An error is
-/// a problem and a hint.
+/// Reads the text of a client's file, and disables the servers that the user has disabled in another file. An error
+/// consists of a problem and a hint.
 pub(crate) fn import_text(
     client: ClientKind,
     file: &Path,
@@ -188,7 +188,7 @@ impl DiscoveredFiles {
             };
             if given != name {
                 warnings.push(format!(
-                    "`{name}` is imported as `{given}`, because another client has a different server of that name"
+                    "`{name}` is imported as `{given}`, because another client has a different server with that name"
                 ));
             }
             if let Some(reason) = disabled.get(&name) {

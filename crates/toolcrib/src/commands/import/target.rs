@@ -18,8 +18,8 @@ use crate::config::network::Sections;
 use crate::documentation::SCHEMA;
 use crate::output::Failure;
 
-/// The first line of a new config. Editors read the schema from the path in it. The path is relative, so that the line is
-/// still true if the folder is moved or copied to another machine.
+/// The first line of a new config. Editors read the schema from the path in it. The path is relative, so that it
+/// still works if the folder is moved or copied to another machine.
 const SCHEMA_LINE: &str = "#:schema ./toolcrib.schema.json\n";
 /// Name of the file with the schema, in the folder of the config.
 const SCHEMA_NAME: &str = "toolcrib.schema.json";

@@ -67,7 +67,10 @@ fn with_http_each_client_gets_the_url_in_the_config() {
     );
     let document = home.succeed(&["connect", "--http", "--yes"]);
     let notes = reports(&document, "claude-desktop")[0]["notes"].to_string();
-    assert!(notes.contains("its file cannot have a URL, so it starts `toolcrib mcp`"), "{notes}");
+    assert!(
+        notes.contains("its file cannot contain URLs, so the entry starts `toolcrib mcp`"),
+        "{notes}"
+    );
     let notes = reports(&document, "cursor")[0]["notes"].to_string();
     assert!(notes.contains("add the header `Authorization: Bearer TOKEN` to the entry"), "{notes}");
     let url = "http://127.0.0.1:4999/mcp";

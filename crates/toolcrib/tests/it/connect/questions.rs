@@ -10,7 +10,7 @@ use super::ConnectHome;
 /// The server cannot be started, because `connect` then asks every server in a terminal, and a real one could take long.
 const CURSOR: &str = r#"{"mcpServers": {"files": {"command": "/no/such/server"}}}"#;
 
-/// Runs a command in a terminal, and types an answer. Python is used, because it has pseudoterminals.
+/// Runs a command in a terminal, and types an answer. Python's standard library creates the pseudoterminal.
 fn in_terminal(home: &ConnectHome, args: &[&str], answer: &str) -> (i32, String) {
     at_question(home, args, || {}, answer)
 }
@@ -75,7 +75,8 @@ fn files_are_changed_only_if_the_answer_is_yes() {
 fn without_a_terminal_nothing_is_changed_unless_yes_is_given() {
     let home = ConnectHome::new("no-terminal");
     home.put(".cursor/mcp.json", CURSOR);
-    let error = "nothing was changed: standard input is not a terminal, so nobody can be asked";
+    let error =
+        "nothing was changed: standard input is not a terminal, so the question cannot be answered";
     let hint = "run the command again with `--yes`";
     let run = home.run(&["connect"]);
     assert_eq!((run.code, run.err), (2, format!("error: {error}\nhint: {hint}\n")));
