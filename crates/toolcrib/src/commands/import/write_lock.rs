@@ -45,7 +45,6 @@ impl WriteLock {
         let end = Instant::now() + WAIT;
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Self { _file: file }),
                 Err(TryLockError::WouldBlock) if Instant::now() < end => thread::sleep(POLL),
                 Err(TryLockError::WouldBlock) => {
                     return Err(Failure::input(
@@ -55,7 +54,7 @@ impl WriteLock {
                     ));
                 }
                 // Some network file systems have no locks.
-                Err(TryLockError::Error(_)) => return Ok(Self { _file: file }),
+                Ok(()) | Err(TryLockError::Error(_)) => return Ok(Self { _file: file }),
             }
         }
     }
