@@ -14,7 +14,7 @@ use crate::user_folders::UserFolders;
 /// locks on different files of the same name.
 const NAME: &str = "connect.lock";
 /// How long to wait for a command that is about to end. A command that waits for an answer may take much longer.
-const WAIT: Duration = Duration::from_secs(2);
+const WAIT: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(50);
 
 /// The lock, which is released when this is dropped.
