@@ -1,18 +1,21 @@
 //! The command-line arguments.
 
+mod clients;
+mod gateway;
 mod reference;
 
+pub(crate) use clients::{ConnectArgs, DisconnectArgs, ImportArgs};
+pub(crate) use gateway::{
+    BackgroundArgs, DoctorArgs, LoginArgs, McpArgs, PsArgs, RestartArgs, ServeArgs, StopArgs,
+};
 pub(crate) use reference::{CompletionsArgs, DocsArgs, ManArgs};
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use toolcrib_core::Preset;
-use toolcrib_mcp::config::ClientKind;
 use toolcrib_proxy::RequestedMode;
-use toolcrib_server::config::parse_listen_address;
 
 /// Tool search for any agent: an MCP gateway, an LLM proxy, and commands to see what your tools cost
 #[derive(Debug, Parser)]
@@ -277,73 +280,8 @@ fn at_least_one(text: &str) -> Result<usize, String> {
         .ok_or_else(|| "not a number of at least 1".into())
 }
 
-fn listen_address(text: &str) -> Result<SocketAddr, String> {
-    parse_listen_address(text).map_err(|error| format!("{}\nhint: {}", error.problem, error.hint))
-}
-
 fn number(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "not a number".into())
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct ImportArgs {
-    /// Import only from the files of this client
-    #[arg(long, value_name = "CLIENT", value_parser = client())]
-    pub(crate) from: Option<ClientKind>,
-    /// Also import the servers that files in the working folder define, such as `.mcp.json`. The authors of these
-    /// files choose which programs run; none of their servers replaces one of yours
-    #[arg(long)]
-    pub(crate) project: bool,
-    /// Write the config to this file, readable only by you. If the file exists, new servers are added to it. Default:
-    /// print the config, with `***` in place of secrets
-    #[arg(long, value_name = "F")]
-    pub(crate) write: Option<PathBuf>,
-    /// One JSON document on standard output
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, ClapArgs)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
-pub(crate) struct ConnectArgs {
-    /// The clients to connect. Default: all clients whose files are found
-    #[arg(value_name = "CLIENT", value_parser = client())]
-    pub(crate) clients: Vec<ClientKind>,
-    /// Set the client's base URL to the proxy of `toolcrib serve` instead. No servers are moved
-    #[arg(long, conflicts_with = "http")]
-    pub(crate) proxy: bool,
-    /// Let the clients use a running `toolcrib serve` instead of starting `toolcrib mcp`
-    #[arg(long)]
-    pub(crate) http: bool,
-    /// Change the files without asking
-    #[arg(long)]
-    pub(crate) yes: bool,
-    /// The config that the servers are added to. Default: `toolcrib/toolcrib.toml` in the user's config folder
-    #[arg(long, value_name = "F")]
-    pub(crate) config: Option<PathBuf>,
-    /// One JSON document on standard output
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct DisconnectArgs {
-    /// The clients to disconnect. Default: all connected clients
-    #[arg(value_name = "CLIENT", value_parser = client())]
-    pub(crate) clients: Vec<ClientKind>,
-    /// Change the files without asking
-    #[arg(long)]
-    pub(crate) yes: bool,
-    /// One JSON document on standard output
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Returns a parser for the name of a client.
-fn client() -> impl TypedValueParser<Value = ClientKind> {
-    let names = ClientKind::ALL.map(ClientKind::name);
-    PossibleValuesParser::new(names)
-        .map(|name| ClientKind::from_name(&name).unwrap_or(ClientKind::Other))
 }
 
 #[derive(Debug, ClapArgs)]
@@ -365,113 +303,4 @@ pub(crate) struct EvalArgs {
     /// Write the ranking of every query to this file, one JSON line per query
     #[arg(long, value_name = "OUT")]
     pub(crate) run_file: Option<PathBuf>,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct McpArgs {
-    /// The config: Toolcrib's own TOML file, or a config file of another client, such as Claude Code. Default:
-    /// `toolcrib/toolcrib.toml` in the user's config folder. A file in the working folder is used only if it is named
-    /// here
-    #[arg(long, value_name = "F")]
-    pub(crate) config: Option<PathBuf>,
-    /// Expose only the servers and tools of this profile in the config
-    #[arg(long, value_name = "NAME")]
-    pub(crate) profile: Option<String>,
-    /// Start servers for this client only, instead of sharing those of the background gateway
-    #[arg(long)]
-    pub(crate) own: bool,
-    #[command(flatten)]
-    pub(crate) overrides: Overrides,
-    #[command(flatten)]
-    pub(crate) vectors: VectorArgs,
-}
-
-#[derive(Debug, Clone, ClapArgs)]
-pub(crate) struct ServeArgs {
-    /// The config, as for `mcp`
-    #[arg(long, value_name = "F")]
-    pub(crate) config: Option<PathBuf>,
-    /// The address to listen on. Default: `http.listen` in the config, else 127.0.0.1:4180. `:4180` and
-    /// `localhost:4180` mean 127.0.0.1:4180, which only this machine can reach. On any address that is not loopback,
-    /// clients must send a token
-    #[arg(long, value_name = "ADDR", value_parser = listen_address)]
-    pub(crate) listen: Option<SocketAddr>,
-    /// The upstream for Chat Completions and Responses. Default: `proxy.openai`, else `https://api.openai.com`
-    #[arg(long, value_name = "URL")]
-    pub(crate) openai: Option<String>,
-    /// The upstream for Messages. Default: `proxy.anthropic`, else `https://api.anthropic.com`
-    #[arg(long, value_name = "URL")]
-    pub(crate) anthropic: Option<String>,
-    /// The upstream for Gemini. Default: `proxy.gemini`, else `https://generativelanguage.googleapis.com`
-    #[arg(long, value_name = "URL")]
-    pub(crate) gemini: Option<String>,
-    #[command(flatten)]
-    pub(crate) overrides: Overrides,
-    #[command(flatten)]
-    pub(crate) vectors: VectorArgs,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct DoctorArgs {
-    /// The config, as for `mcp`
-    #[arg(long, value_name = "F")]
-    pub(crate) config: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) overrides: Overrides,
-    /// One JSON document on standard output
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct LoginArgs {
-    /// The server, by its name in the config
-    #[arg(value_name = "SERVER")]
-    pub(crate) server: String,
-    /// The config, as for `mcp`
-    #[arg(long, value_name = "F")]
-    pub(crate) config: Option<PathBuf>,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct PsArgs {
-    /// Show only the background gateway for this config. Default: all of them
-    #[arg(long, value_name = "F")]
-    pub(crate) config: Option<PathBuf>,
-    /// One JSON document on standard output
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct StopArgs {
-    /// Stop only the background gateway for this config. Default: all of them
-    #[arg(long, value_name = "F")]
-    pub(crate) config: Option<PathBuf>,
-    /// One JSON document on standard output
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct RestartArgs {
-    /// The server, by its name in the config
-    #[arg(value_name = "SERVER")]
-    pub(crate) server: String,
-    /// Restart it only in the background gateway for this config. Default: in all of them
-    #[arg(long, value_name = "F")]
-    pub(crate) config: Option<PathBuf>,
-    /// One JSON document on standard output
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct BackgroundArgs {
-    /// The name of the socket
-    #[arg(value_name = "SOCKET")]
-    pub(crate) socket: String,
-    /// Start the background gateway in a process of its own, and exit
-    #[arg(long)]
-    pub(crate) detach: bool,
 }

@@ -15,7 +15,7 @@ use toolcrib_server::access::TOKEN_FILE;
 use toolcrib_server::{GatewayTotals, Secret};
 use toolcrib_text::clean::one_line;
 
-use super::gateway::ps::running_gateways;
+use super::gateway::ps::{running_gateways, time};
 use super::gateway::serve_address::published_addresses;
 use super::gateway::state_folder;
 use crate::output::{Failure, Output, print_stderr};
@@ -174,14 +174,6 @@ fn print(report: &LiveReport, output: &mut Output) -> Result<(), Failure> {
 
 fn print_lines(text: &str, output: &mut Output) -> Result<(), Failure> {
     text.lines().try_for_each(|line| output.line(line.trim_end()))
-}
-
-fn time(seconds: u64) -> String {
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7_200 => format!("{} min", seconds / 60),
-        _ => format!("{} h", seconds / 3_600),
-    }
 }
 
 /// Describes what a gateway has done.

@@ -104,11 +104,11 @@ mod tests {
         let start = ProcessStart {
             executable: executable.into(),
             typed: typed.into(),
-            folder: "/work".into(),
+            folder: "/src".into(),
             path: ["relative", "/empty", "/home/me/.local/bin"].map(PathBuf::from).into(),
             launcher: launcher.map(OsString::from),
         };
-        let links = ["/home/me/.local/bin/toolcrib", "/work/target/toolcrib", executable];
+        let links = ["/home/me/.local/bin/toolcrib", "/src/target/toolcrib", executable];
         let launch = start.launch(|path| links.iter().any(|link| Path::new(link) == path));
         let words = [vec![launch.command], launch.args].concat();
         (words.join(" "), launch.reason)
@@ -123,7 +123,7 @@ mod tests {
         for (executable, typed, launcher, command, reason) in [
             (opt, "toolcrib", None, "/home/me/.local/bin/toolcrib", LaunchReason::FoundInPath),
             (tool, "toolcrib", None, "/home/me/.local/bin/toolcrib", LaunchReason::FoundInPath),
-            (opt, "target/toolcrib", None, "/work/target/toolcrib", LaunchReason::NamedPath),
+            (opt, "target/toolcrib", None, "/src/target/toolcrib", LaunchReason::NamedPath),
             (opt, opt, None, opt, LaunchReason::NamedPath),
             (opt, "other", None, opt, LaunchReason::Executable),
             (opt, "./moved", None, opt, LaunchReason::Executable),

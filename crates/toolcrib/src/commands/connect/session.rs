@@ -100,7 +100,13 @@ impl Session<'_> {
             "To be added to `{}`: {servers} ({})\n",
             config.display(),
             self.report.added.join(", ")
-        ))
+        ))?;
+        if changes.len() > 1 {
+            output.wrapped(
+                "All connected clients can use all of these servers. `toolcrib docs gateway#profiles` describes how to limit a client.\n",
+            )?;
+        }
+        Ok(())
     }
 
     fn finish(self, had_changes: bool, output: &mut Output) -> Result<bool, Failure> {

@@ -314,7 +314,7 @@ fn megabytes(bytes: u64) -> String {
 }
 
 /// Writes a time in its largest unit.
-fn time(seconds: u64) -> String {
+pub(in super::super) fn time(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),
         120..7_200 => format!("{} min", seconds / 60),
