@@ -143,8 +143,9 @@ fn a_client_sees_the_lists_of_its_own_process() {
         client.ready("app__echo");
     }
     let has = |client: &RawClient, tool: &str| client.names().iter().any(|name| name == tool);
+    // Only a client that has fetched the list before the change is notified.
+    assert!(!has(&one, "app__close_account_of_one"));
     one.call("app__learn", json!({"name": "close_account_of_one"}));
-    // A client that has fetched the new list already is not notified, so this comes first.
     one.wait_for_message("notifications/tools/list_changed").expect("a notification");
     until_true("the client sees its tool", || has(&one, "app__close_account_of_one"));
     two.call("app__learn", json!({"name": "two"}));
