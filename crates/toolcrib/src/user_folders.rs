@@ -7,6 +7,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use toolcrib_server::private_file::PrivateFolder;
+
 /// The folders of the user who runs the command. Each is absolute.
 #[derive(Debug, Default)]
 pub(crate) struct UserFolders {
@@ -36,6 +38,13 @@ impl UserFolders {
             home,
         }
     }
+}
+
+/// Returns the folder for tokens, logins, saved tool lists and backups, or `None` if there is no home folder. Rejected: a folder
+/// for temporary files, in which other users could plant files for us to read.
+pub(crate) fn state_folder() -> Option<PrivateFolder> {
+    let UserFolders { home, state, .. } = UserFolders::from_environment();
+    Some(PrivateFolder::new(state?.join("toolcrib"), home))
 }
 
 /// Returns the path if it is absolute, otherwise `None`.

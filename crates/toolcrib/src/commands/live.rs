@@ -17,8 +17,8 @@ use toolcrib_text::clean::one_line;
 
 use super::gateway::ps::{running_gateways, time};
 use super::gateway::serve_address::published_addresses;
-use super::gateway::state_folder;
 use crate::output::{Failure, Output, print_stderr};
+use crate::user_folders::state_folder;
 
 /// Interval at which the totals are refreshed on a terminal.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(2);

@@ -13,7 +13,7 @@ use toolcrib_server::private_file::{PrivateFileError, PrivateFolder};
 
 use super::client_format;
 use crate::output::Failure;
-use crate::user_folders::UserFolders;
+use crate::user_folders::state_folder;
 
 /// Version of the file format.
 const VERSION: u32 = 1;
@@ -124,12 +124,11 @@ fn failed(error: &PrivateFileError) -> Failure {
 
 impl Records {
     pub(super) fn load() -> Result<Self, Failure> {
-        let UserFolders { home, state, .. } = UserFolders::from_environment();
-        let state = state.ok_or_else(|| {
+        let state = state_folder().ok_or_else(|| {
             let problem = "there is no state folder for them";
             Failure::input("backups of clients' files", &problem, "set HOME or XDG_STATE_HOME")
         })?;
-        let folder = PrivateFolder::new(state.join("toolcrib"), home).subfolder("connected");
+        let folder = state.subfolder("connected");
         let mut records = Self { folder, all: Vec::new(), damaged: Vec::new() };
         if !records.folder.check().map_err(|error| failed(&error))? {
             return Ok(records);

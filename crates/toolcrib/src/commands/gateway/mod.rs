@@ -24,14 +24,13 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use toolcrib_mcp::{Gateway, GatewayConfig, HostEnvironment, PoolClients};
-use toolcrib_server::private_file::PrivateFolder;
 use toolcrib_tokens::EstimateCounter;
 
 use crate::args::Overrides;
 use crate::config::location::{Location, describe_location, note_unused_config};
 use crate::config::network::{LoadedConfig, load};
 use crate::output::{Failure, print_stderr};
-use crate::user_folders::UserFolders;
+use crate::user_folders::state_folder;
 
 /// How long the gateway waits at shutdown for its servers to exit. After that, their wardens end them.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(4);
@@ -117,13 +116,6 @@ pub(super) fn environment() -> HostEnvironment {
         warden_command: vec![own_executable(), "warden".into(), "--".into()],
         state_folder: state,
     }
-}
-
-/// Returns the folder for tokens, logins and saved tool lists, or `None` if there is no home folder. Rejected: a folder
-/// for temporary files, in which other users could plant files for us to read.
-pub(super) fn state_folder() -> Option<PrivateFolder> {
-    let UserFolders { home, state, .. } = UserFolders::from_environment();
-    Some(PrivateFolder::new(state?.join("toolcrib"), home))
 }
 
 /// Returns a token that SIGTERM, SIGINT and SIGHUP cancel.

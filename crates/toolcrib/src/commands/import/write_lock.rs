@@ -5,10 +5,10 @@ use std::fs::{File, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use toolcrib_server::private_file::{PrivateFileError, PrivateFolder};
+use toolcrib_server::private_file::PrivateFileError;
 
 use crate::output::Failure;
-use crate::user_folders::UserFolders;
+use crate::user_folders::state_folder;
 
 /// The name of the lock file in the state folder. The file stays, because removing it would let two processes hold
 /// locks on different files of the same name.
@@ -28,7 +28,7 @@ impl WriteLock {
         let failed = |error: &PrivateFileError| {
             Failure::input("backups of clients' files", error, error.hint())
         };
-        let folder = folder().ok_or_else(|| {
+        let folder = state_folder().ok_or_else(|| {
             let problem = "there is no state folder for them";
             Failure::input("backups of clients' files", &problem, "set HOME or XDG_STATE_HOME")
         })?;
@@ -37,7 +37,7 @@ impl WriteLock {
 
     /// Takes the lock if there is a usable state folder.
     pub(crate) fn take_if_available() -> Result<Option<Self>, Failure> {
-        let file = folder().and_then(|folder| folder.open_lock(NAME).ok());
+        let file = state_folder().and_then(|folder| folder.open_lock(NAME).ok());
         file.map(Self::lock).transpose()
     }
 
@@ -58,10 +58,4 @@ impl WriteLock {
             }
         }
     }
-}
-
-/// Returns the folder of the lock, or `None` if the user has no state folder.
-fn folder() -> Option<PrivateFolder> {
-    let UserFolders { home, state, .. } = UserFolders::from_environment();
-    Some(PrivateFolder::new(state?.join("toolcrib"), home))
 }
