@@ -5,6 +5,8 @@
 //! sentence is a need, and a long sentence is split at commas and conjunctions. If the result is a single need, the
 //! request is split into shorter clauses of at least two words, which are used only for the coverage bonus.
 
+use std::ops::Range;
+
 /// A sentence with more words than this is split into clauses.
 const LONG_SENTENCE_WORDS: usize = 20;
 /// Minimum number of words in an independent need. A shorter sentence is not a need.
@@ -21,33 +23,35 @@ const CONJUNCTIONS: [&str; 6] = ["and", "then", "also", "additionally", "finally
 /// The needs of a request. Empty if the request cannot be split.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
-    pub(super) texts: Vec<String>,
+    /// Where each need is in the text of the request, in bytes.
+    pub(super) ranges: Vec<Range<usize>>,
     /// Whether the needs are sentences or clauses of long sentences. If so, each need describes the tool that it asks
     /// for better than the entire request does. Otherwise the needs are short clauses.
     pub(super) independent: bool,
 }
 
 pub(super) fn split(text: &str) -> Needs {
-    let mut texts = Vec::new();
+    let mut ranges = Vec::new();
     for sentence in sentences(text) {
-        if word_count(sentence) > LONG_SENTENCE_WORDS {
-            clauses(sentence, MIN_CLAUSE_WORDS, &mut texts);
+        if word_count(&text[sentence.clone()]) > LONG_SENTENCE_WORDS {
+            clauses(text, sentence, MIN_CLAUSE_WORDS, &mut ranges);
         } else {
-            texts.push(sentence.to_owned());
+            ranges.push(sentence);
         }
     }
-    texts.retain(|need| word_count(need) >= MIN_NEED_WORDS);
-    let independent = texts.len() > 1;
+    ranges.retain(|need| word_count(&text[need.clone()]) >= MIN_NEED_WORDS);
+    let independent = ranges.len() > 1;
     if !independent {
-        texts.clear();
-        sentences(text).for_each(|sentence| clauses(sentence, MIN_SHORT_CLAUSE_WORDS, &mut texts));
-        texts.retain(|need| word_count(need) >= MIN_SHORT_CLAUSE_WORDS);
+        ranges.clear();
+        let least = MIN_SHORT_CLAUSE_WORDS;
+        sentences(text).for_each(|sentence| clauses(text, sentence, least, &mut ranges));
+        ranges.retain(|need| word_count(&text[need.clone()]) >= MIN_SHORT_CLAUSE_WORDS);
     }
-    if texts.len() < 2 {
+    if ranges.len() < 2 {
         return Needs::default();
     }
-    texts.truncate(MAX_NEEDS);
-    Needs { texts, independent }
+    ranges.truncate(MAX_NEEDS);
+    Needs { ranges, independent }
 }
 
 fn word_count(text: &str) -> usize {
@@ -56,48 +60,52 @@ fn word_count(text: &str) -> usize {
 
 /// Splits at line breaks, and at punctuation that ends a sentence and is followed by white space. Numbers and names
 /// that contain a full stop are not split.
-fn sentences(text: &str) -> impl Iterator<Item = &str> {
+fn sentences(text: &str) -> impl Iterator<Item = Range<usize>> {
     let mut before = ' ';
+    let mut end = 0;
     text.split_inclusive(move |c: char| {
         let ended = c == '\n' || c.is_whitespace() && matches!(before, '.' | '!' | '?' | ';');
         before = c;
         ended
     })
-    .map(str::trim)
+    .map(move |sentence| {
+        end += sentence.len();
+        let start = end - sentence.trim_start().len();
+        start..start + sentence.trim().len()
+    })
     .filter(|sentence| !sentence.is_empty())
 }
 
-/// Splits a sentence into clauses of at least `least` words, and adds them to `needs`.
-fn clauses(sentence: &str, least: usize, needs: &mut Vec<String>) {
+/// Splits a sentence into clauses of at least `least` words, and adds them to `needs`. A conjunction between two clauses
+/// belongs to neither.
+fn clauses(text: &str, sentence: Range<usize>, least: usize, needs: &mut Vec<Range<usize>>) {
     let first = needs.len();
-    let mut clause = String::new();
+    // The current clause, and its number of words without conjunctions.
+    let mut clause: Option<Range<usize>> = None;
     let mut words = 0;
-    for word in sentence.split_whitespace() {
+    for word in text[sentence.clone()].split_whitespace() {
+        let start = word.as_ptr().addr() - text.as_ptr().addr();
+        let end = start + word.len();
         let joins = CONJUNCTIONS.iter().any(|joining| word.eq_ignore_ascii_case(joining));
-        if joins && words >= least {
-            needs.push(std::mem::take(&mut clause));
-            words = 0;
-        }
         if joins {
+            if words >= least {
+                needs.extend(clause.take());
+                words = 0;
+            }
             continue;
         }
-        if !clause.is_empty() {
-            clause.push(' ');
-        }
-        clause.push_str(word);
+        clause = Some(clause.map_or(start, |clause| clause.start)..end);
         words += 1;
         if word.ends_with([',', ':']) && words >= least {
-            needs.push(std::mem::take(&mut clause));
+            needs.extend(clause.take());
             words = 0;
         }
     }
+    let Some(clause) = clause else { return };
     // If the last clause is too short, it is joined with the one before it.
-    if words < least && needs.len() > first {
-        let last = needs.len() - 1;
-        needs[last].push(' ');
-        needs[last].push_str(&clause);
-    } else {
-        needs.push(clause);
+    match needs[first..].last_mut() {
+        Some(last) if words < least => last.end = clause.end,
+        _ => needs.push(clause),
     }
 }
 
@@ -105,10 +113,14 @@ fn clauses(sentence: &str, least: usize, needs: &mut Vec<String>) {
 mod tests {
     use super::*;
 
+    fn texts(text: &str, needs: &Needs) -> Vec<String> {
+        needs.ranges.iter().map(|range| text[range.clone()].to_owned()).collect()
+    }
+
     fn independent_needs(text: &str) -> Vec<String> {
         let needs = split(text);
         assert!(needs.independent, "{needs:?}");
-        needs.texts
+        texts(text, &needs)
     }
 
     #[test]
@@ -129,8 +141,12 @@ mod tests {
             ("book a flight and a hotel", &["book a flight", "a hotel"]),
             ("list users, please", &[]),
         ] {
-            let texts = needs.iter().map(|need| (*need).to_owned()).collect();
-            assert_eq!(split(text), Needs { texts, independent: false }, "{text}");
+            let found = split(text);
+            assert_eq!(
+                (texts(text, &found), found.independent),
+                (needs.iter().map(|need| (*need).to_owned()).collect(), false),
+                "{text}"
+            );
         }
     }
 
@@ -165,6 +181,6 @@ mod tests {
 
     #[test]
     fn the_number_of_needs_is_limited() {
-        assert_eq!(split(&"read the next page. ".repeat(50)).texts.len(), MAX_NEEDS);
+        assert_eq!(split(&"read the next page. ".repeat(50)).ranges.len(), MAX_NEEDS);
     }
 }

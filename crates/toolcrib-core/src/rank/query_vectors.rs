@@ -27,8 +27,8 @@ impl QueryVectors {
     pub(super) fn new(vectors: &Vectors, text: &str, corrections: &[Correction]) -> Self {
         let text = apply_corrections(vectors, text, corrections);
         let vector = |text: &str| vectors.query(text);
-        let Needs { texts, independent } = needs::split(&text);
-        let needs = texts.iter().map(|need| vector(need)).collect();
+        let Needs { ranges, independent } = needs::split(&text);
+        let needs = ranges.into_iter().map(|need| vector(&text[need])).collect();
         Self { whole: vector(&text), needs, needs_are_independent: independent }
     }
 
