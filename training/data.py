@@ -69,10 +69,9 @@ class Tool:
         """The texts of each field, in the order of the fields in the crate."""
         return [[self.name], [self.description], self.parameters, self.parameter_texts, [self.server]]
 
-    def prose(self):
-        """The text that the teacher embeds."""
-        about = f"{self.server} {spaced(self.name)}: {self.description[:400]}"
-        return f"{about} ({' '.join(self.parameters)[:120]})" if self.parameters else about
+    def parts(self):
+        """The parts of the text that a transformer embeds: server, name, beginning of the description, and parameters."""
+        return [self.server, spaced(self.name), self.description[:400], " ".join(self.parameters)[:120]]
 
 
 @dataclass
@@ -98,6 +97,12 @@ class Corpus:
     left: dict = field(default_factory=dict)
     queries: list = field(default_factory=list)
     sets: list = field(default_factory=list)
+
+
+def prose(server, name, description, parameters):
+    """The text that a transformer embeds. `toolcrib-core` builds the same text."""
+    about = f"{server} {name}: {description}"
+    return f"{about} ({parameters})" if parameters else about
 
 
 def spaced(name):
@@ -271,7 +276,8 @@ def read(gathered, data, written, wordnet_folder, trained, leave_out):
     for source, queries in left.items():
         golds = {at for q in queries for at in q["gold"]}
         corpus.sets.append(Set(f"left:{source}", sorted(golds | set(measured[source])), queries))
-    wordnet(wordnet_folder, corpus)
+    if wordnet_folder:
+        wordnet(wordnet_folder, corpus)
     return corpus
 
 

@@ -68,7 +68,7 @@ def main():
     parser.add_argument("--gathered", type=Path, required=True, help="what gather.py wrote")
     parser.add_argument("--data", type=Path, required=True, help="the public sets, a folder each")
     parser.add_argument("--written", type=Path, default=Path(__file__).parent / "queries")
-    parser.add_argument("--wordnet", type=Path, required=True, help="WordNet 3.0's folder of data.* files")
+    parser.add_argument("--wordnet", type=Path, help="WordNet 3.0's folder of data.* files; only the table is trained with it")
     parser.add_argument("--teacher", type=Path, required=True, help="the folder of all-MiniLM-L6-v2")
     parser.add_argument("--without-sets", action="store_true", help="train on no public set, for figures on unseen data")
     parser.add_argument("--leave-out", action="store_true", help="keep one server in six for measuring")
@@ -87,7 +87,7 @@ def main():
     arrays["trained"] = numpy.array([tool.trained for tool in corpus.tools], dtype=bool)
     text = {
         "entries": entries,
-        "prose": [tool.prose() for tool in corpus.tools],
+        "parts": [tool.parts() for tool in corpus.tools],
         "servers": [f"{tool.source}/{tool.server}" for tool in corpus.tools],
         "queries": [query.text for query in corpus.queries],
         "kinds": [query.kind for query in corpus.queries],

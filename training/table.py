@@ -76,9 +76,10 @@ def train(table, corpus, batches, steps, rate, share):
         tools = table.tool(corpus.fields, batch.tools, batch.hidden, DROPOUT)
         scores = queries @ tools.T * table.scale.exp().clamp(max=60)
         masked = scores.masked_fill(batch.also, -1e4)
-        pairs = cross_entropy(masked, batch.labels)
+        labels = torch.arange(len(queries), device=queries.device)
+        pairs = cross_entropy(masked, labels)
         back = masked[:, : len(queries)].T
-        pairs = (pairs + 0.5 * cross_entropy(back, batch.labels)) / 1.5
+        pairs = (pairs + 0.5 * cross_entropy(back, labels)) / 1.5
         with torch.no_grad():
             taught = corpus.taught_queries[batch.queries].float() @ corpus.taught_tools[batch.tools].float().T / TEMPERATURE
         soft = kl_div(log_softmax(scores, -1), softmax(taught, -1), reduction="batchmean")

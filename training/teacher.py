@@ -62,9 +62,10 @@ class Teacher:
             tools = self.encode([told[at] for at in batch.tools.tolist()])
             scores = queries @ tools.T / temperature
             scores = scores.masked_fill(batch.also, -1e4)
-            loss = cross_entropy(scores, batch.labels)
+            labels = torch.arange(len(queries), device=self.device)
+            loss = cross_entropy(scores, labels)
             back = (queries @ tools[: len(queries)].T / temperature).T.masked_fill(batch.also[:, : len(queries)].T, -1e4)
-            loss = loss + 0.5 * cross_entropy(back, batch.labels)
+            loss = loss + 0.5 * cross_entropy(back, labels)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
