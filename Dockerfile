@@ -11,7 +11,7 @@ RUN cargo build --profile dist --locked --package toolcrib \
     && python3 scripts/sbom --target "$(rustc -vV | sed -n 's/^host: //p')" --texts --out target/sbom \
     && install -D target/dist/toolcrib /out/toolcrib \
     && install -D --mode=644 --target-directory=/out/licences \
-        LICENSE-APACHE LICENSE-MIT target/sbom/THIRD-PARTY-LICENSE-TEXTS.txt
+        LICENSE-APACHE LICENSE-MIT crates/toolcrib/weights/NOTICE target/sbom/THIRD-PARTY-LICENSE-TEXTS.txt
 
 FROM debian:bookworm-slim
 # The certificates are for connections to servers and providers. The uid 1000 is that of the first user on most Linux

@@ -1,10 +1,9 @@
 """Checks and fits the calibration of confidences. Queries are run on their own catalog, and on a catalog that cannot serve them.
 
 Runs `toolcrib eval` on the datasets and on pairs of a catalog with queries about another subject, and reads the confidences from its run
-files. Prints three results: the threshold at which 95 % of the servable queries are answered, the share of the unservable queries above it,
-and the curve that `crates/toolcrib-core/src/rank/confidence.rs` should have. For the curve, a line is fitted to the logits of the present
-confidences. The fit assumes that all of them come from the present curve, which is true of nearly all. If the line has slope 1 and bias 0,
-the present curve is already right: a confidence is the share of hits that serve their query.
+files. Prints three results: the thresholds at which 95 % and 98 % of the servable queries are answered, the share of the unservable queries
+above them, and a line that is fitted to the logits of the confidences. If the line has slope 1 and bias 0, the confidences are right: a
+confidence is the share of hits that serve their query.
 """
 
 import argparse
@@ -27,17 +26,13 @@ PAIRS += [("left-octokit", queries) for queries in ("metatool", "toollens", "bfc
 PAIRS += [(catalog, queries) for catalog in ("metatool", "toollens", "ultratool", "mcptoolbench", "mcpproxy_golden") for queries in ("left-botocore", "left-octokit")]
 PAIRS += [("left-botocore", queries) for queries in ("metatool", "toollens", "bfcl")]
 RANK = Path(__file__).parent.parent / "crates/toolcrib-core/src/rank"
-# For each preset, the curve from which most first hits get their confidence.
-CURVES = {"default": "SIMILARITY_CURVE", "words": "WORDS_ONLY_CURVE"}
-KEPT = 0.95
+KEPT = (0.95, 0.98)
 
 
 def constant(name):
-    """Reads a constant of `confidence.rs` or `fit.rs`: a number, or the bias and the slope of a curve."""
-    source = "".join((RANK / file).read_text(encoding="utf-8") for file in ("confidence.rs", "fit.rs"))
-    value = re.search(rf"^(?:pub\(super\) )?const {name}: \w+ = (.+);$", source, re.M)[1]
-    numbers = [float(number) for number in re.findall(r"-?\d+\.\d+", value)]
-    return numbers if len(numbers) > 1 else numbers[0]
+    """Reads a number from `fit.rs`."""
+    source = (RANK / "fit.rs").read_text(encoding="utf-8")
+    return float(re.search(rf"^(?:pub\(super\) )?const {name}: \w+ = (.+);$", source, re.M)[1])
 
 
 def find(folders, name):
@@ -64,7 +59,7 @@ def paired(folders, catalog, queries, out):
 def run_eval(arguments, sets, out):
     """Runs `toolcrib eval` and returns the run of every dataset, by name."""
     command = [arguments.toolcrib, "eval", "--json", "--run-file", out / "run.jsonl", *sets]
-    command += ["--preset", arguments.preset]
+    command += ["--preset", arguments.preset, "--tier", arguments.tier]
     command += ["--embedding-model", arguments.embedding_model] if arguments.embedding_model else []
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     runs = {}
@@ -82,10 +77,10 @@ def share(runs, place):
     return sum(answered(run, place) for run in runs.values()) / len(runs)
 
 
-def threshold(runs):
-    """The confidence that 95 % of the queries reach, with equal weight for each dataset."""
+def threshold(runs, kept):
+    """The confidence that this share of the queries reaches, with equal weight for each dataset."""
     firsts = sorted((line["confidence"][0] if line["confidence"] else 0.0, 1 / len(run)) for run in runs for line in run)
-    left = (1 - KEPT) * len(runs)
+    left = (1 - kept) * len(runs)
     for first, weight in firsts:
         left -= weight
         if left < 0:
@@ -119,7 +114,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--toolcrib", type=Path, default=Path(__file__).parent.parent / "target/release/toolcrib")
     parser.add_argument("--data", type=Path, required=True, nargs="+", help="folders of datasets: the public ones, and the bundle of a training that left servers out")
-    parser.add_argument("--embedding-model", type=Path, help="the folder of a table to use instead of the built-in one")
+    parser.add_argument("--embedding-model", type=Path, help="the folder of a table and an encoder to use instead of the built-in ones")
+    parser.add_argument("--tier", choices=["auto", "table", "deep"], default="auto")
     parser.add_argument("--preset", choices=["default", "words"], default="default")
     arguments = parser.parse_args()
     pairs = [(catalog, queries) for catalog, queries in PAIRS if find(arguments.data, catalog) and find(arguments.data, queries)]
@@ -129,15 +125,16 @@ def main():
         own = run_eval(arguments, sets, out)
         foreign = run_eval(arguments, [paired(arguments.data, *pair, out) for pair in pairs], out)
     least, strong = constant("MIN_CONFIDENCE"), constant("STRONG_CONFIDENCE")
-    was = constant(CURVES[arguments.preset])
     gold = {path.name: {q["id"]: set(q["gold"]) for q in read(path, "queries")} for path in sets}
     for what, chosen in (("all", own), ("public", {name: run for name, run in own.items() if not name.startswith("left")})):
         against = {name: run for name, run in foreign.items() if what == "all" or "left" not in name}
-        place = threshold(list(chosen.values()))
         bias, slope = fitted({**chosen, **against}, gold)
-        print(f"{what}: {len(chosen)} sets, {len(against)} pairs; {KEPT:.0%} of the servable queries reach {place:.3f}, and {share(against, place):.1%} of the unservable ones")
+        print(f"{what}: {len(chosen)} sets, {len(against)} pairs")
+        for kept in KEPT:
+            place = threshold(list(chosen.values()), kept)
+            print(f"  {kept:.0%} of the servable queries reach {place:.3f}, and {share(against, place):.1%} of the unservable ones")
         print(f"  at least {least}: {share(chosen, least):.1%} and {share(against, least):.1%}; at least {strong}: {share(chosen, strong):.1%} and {share(against, strong):.1%}")
-        print(f"  the line over the logits: bias {bias:.2f}, slope {slope:.2f}; the curve is then bias {bias + slope * was[0]:.2f}, slope {slope * was[1]:.2f}")
+        print(f"  the line over the logits: bias {bias:.2f}, slope {slope:.2f}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The licence files that every package contains: the project's own, and those of the crates in the binary."""
+"""The licence files that every package contains: the project's own, the notice about the weights, and those of the crates in the binary."""
 
 import sys
 
@@ -6,6 +6,8 @@ from .common import PROGRAM, ROOT, run
 
 THIRD_PARTY = "THIRD-PARTY-LICENSE-TEXTS.txt"
 OWN = ["LICENSE-APACHE", "LICENSE-MIT"]
+# The notice about the weights inside the binary.
+NOTICE = ROOT / "crates" / "toolcrib" / "weights" / "NOTICE"
 
 
 def collect(target, folder):
@@ -13,6 +15,6 @@ def collect(target, folder):
     SBOM."""
     command = [sys.executable, ROOT / "scripts" / "sbom", "--target", target.triple, "--texts", "--out", folder]
     run(command, "fetch the crates first: cargo fetch --locked")
-    files = {name: ROOT / name for name in OWN}
+    files = {name: ROOT / name for name in OWN} | {NOTICE.name: NOTICE}
     files[THIRD_PARTY] = folder / THIRD_PARTY
     return files, folder / f"{PROGRAM}.cdx.json"

@@ -18,8 +18,8 @@ use crate::disclosure::DisclosureKind;
 use crate::query::Query;
 use crate::query::WordQuery;
 use crate::rank::{
-    self, CheckedRanker, CustomRanker, EmbeddingWork, Explanation, FitDecision, Hit, RankInputs,
-    Ranker, RankerKind, Ranking, Vectors,
+    self, CheckedRanker, CustomRanker, DeepVectors, EmbeddingWork, Explanation, FitDecision, Hit,
+    RankInputs, Ranker, RankerKind, Ranking, TierSetting, ToolText, Vectors,
 };
 use crate::scope::Scope;
 use crate::settings::{SearchedTools, Settings};
@@ -66,7 +66,7 @@ struct Indices {
 impl Crib {
     /// Indexes a catalog. Token counts are estimates; [`with_counter`](Self::with_counter) sets an exact counter.
     pub fn new(catalog: Catalog, settings: Settings) -> Self {
-        let vectors = Vectors::of(&settings.vector_table);
+        let vectors = vectors_for(&settings);
         let plugins = Plugins { counter: Arc::new(FourCharsPerToken), ranker: None };
         Self::index(catalog, vectors, settings, plugins)
     }
@@ -75,10 +75,10 @@ impl Crib {
     /// same, and tools that did not change keep their vectors.
     #[must_use]
     pub fn next(&self, catalog: Catalog, settings: Settings) -> Self {
-        let vectors = if self.vectors.are_of(&settings.vector_table) {
+        let vectors = if self.vectors.are_of(&settings.vector_table, deep_vectors(&settings)) {
             self.vectors.next(&self.catalog, &catalog, &settings.limits)
         } else {
-            Vectors::of(&settings.vector_table)
+            vectors_for(&settings)
         };
         Self::index(catalog, vectors, settings, self.plugins.clone())
     }
@@ -104,10 +104,11 @@ impl Crib {
         } else {
             build_ranker(&self.catalog, &settings, &self.plugins)
         };
-        let vectors = if same_limits && self.vectors.are_of(&settings.vector_table) {
+        let same_vectors = self.vectors.are_of(&settings.vector_table, deep_vectors(&settings));
+        let vectors = if same_limits && same_vectors {
             Arc::clone(&self.vectors)
         } else {
-            Arc::new(Vectors::of(&settings.vector_table))
+            Arc::new(vectors_for(&settings))
         };
         let indices = Indices { ranker, vectors, spellings: Arc::clone(&self.spellings) };
         let catalog = Arc::clone(&self.catalog);
@@ -167,6 +168,20 @@ impl Crib {
         } else {
             EmbeddingWork::default()
         }
+    }
+
+    /// Requests the deep vectors of tools that have none, as [`prepare`](Self::prepare) does, but computes nothing. Each
+    /// crib requests them at most once.
+    pub fn request_deep_vectors(&self) {
+        if self.uses_vectors() {
+            self.vectors.request_deep(&self.catalog);
+        }
+    }
+
+    /// The texts of the tools that have no deep vector yet. The caller may embed them and insert the vectors into
+    /// [`Settings::deep_vectors`]. Empty if the ranker uses no deep vectors.
+    pub fn missing_deep_vectors(&self) -> Vec<ToolText> {
+        if self.uses_vectors() { self.vectors.missing_deep(&self.catalog) } else { Vec::new() }
     }
 
     fn uses_vectors(&self) -> bool {
@@ -356,6 +371,16 @@ impl Crib {
     pub(crate) fn fingerprint(&self) -> (u64, &str) {
         (self.fingerprint, self.counter().label())
     }
+}
+
+fn vectors_for(settings: &Settings) -> Vectors {
+    Vectors::of(&settings.vector_table, deep_vectors(settings))
+}
+
+/// The deep vectors that the settings allow.
+fn deep_vectors(settings: &Settings) -> &DeepVectors {
+    static NONE: DeepVectors = DeepVectors::NONE;
+    if settings.rank.tier == TierSetting::Table { &NONE } else { &settings.deep_vectors }
 }
 
 fn build_ranker(catalog: &Catalog, settings: &Settings, plugins: &Plugins) -> Arc<dyn Ranker> {

@@ -15,11 +15,13 @@
 //!
 //! # Features
 //!
-//! Both are on by default.
+//! `vectors` and `presets` are on by default.
 //!
 //! - `vectors`: the built-in table of token vectors, 10 MB in the binary. Without it, [`rank::RankerKind::Hybrid`] needs a table
 //!   in [`Settings::vector_table`]; if there is none, tools are ranked by words alone, and
 //!   [`rank::Explanation::vectors_missing`] says so.
+//! - `deep`: [`Encoder`], a transformer whose vectors rank better than those of the table. The program loads its weights, embeds
+//!   tools when it has time, and inserts the vectors into [`Settings::deep_vectors`].
 //! - `presets`: the presets of other systems, and reading those systems' configuration.
 
 // This crate is pure, so it may not use the methods and types that clippy.toml disallows.
@@ -83,7 +85,9 @@ pub use signature::signature;
 pub use spelling::nearest_names;
 pub use tokens::{FourCharsPerToken, TokenCounter};
 pub use tool::{DeferPolicy, DefinitionFormat, Fingerprint, Tool, ToolAnnotations};
-pub use toolcrib_embed::EmbeddingModel;
+#[cfg(feature = "deep")]
+pub use toolcrib_embed::Encoder;
+pub use toolcrib_embed::{EmbeddingModel, QuantisedVector};
 pub use turn_context::TurnContext;
 
 /// Compiles and runs the examples of the page for harness authors.

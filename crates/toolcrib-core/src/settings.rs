@@ -14,7 +14,7 @@ use crate::limits::Limits;
 use crate::listing::ListingSettings;
 use crate::own_names::OwnNames;
 use crate::policy::{Activation, Glob, Rules};
-use crate::rank::{RankSettings, RankerKind, VectorTable};
+use crate::rank::{DeepVectors, RankSettings, RankerKind, VectorTable};
 use crate::reply::ReplyFormat;
 use toolcrib_text::clean;
 
@@ -69,6 +69,8 @@ pub struct Settings {
     /// The table with which vectors are computed. It is not part of the configuration file: the file can only name a
     /// table, and the program must load it.
     pub vector_table: VectorTable,
+    /// The encoder of the deep vectors and the vectors computed so far. It is not part of the configuration file.
+    pub deep_vectors: DeepVectors,
     /// The settings of searches and their replies.
     pub search: SearchSettings,
     /// Limits on untrusted input.
@@ -98,6 +100,7 @@ impl Default for Settings {
             listing: ListingSettings::default(),
             rank: RankSettings::default(),
             vector_table: VectorTable::default(),
+            deep_vectors: DeepVectors::default(),
             search: SearchSettings::default(),
             limits: Limits::default(),
             own_names: OwnNames::default(),

@@ -18,7 +18,7 @@ use crate::listing::ListingSettings;
 use crate::own_names::OwnNames;
 use crate::policy::{Activation, Glob, Rules};
 use crate::preset::Preset;
-use crate::rank::{RankSettings, VectorTable};
+use crate::rank::{DeepVectors, RankSettings, VectorTable};
 use crate::settings::{SearchSettings, Settings};
 use crate::tool::DeferPolicy;
 
@@ -249,6 +249,7 @@ impl SettingsFile {
             listing: self.listing,
             rank: self.rank,
             vector_table: VectorTable::default(),
+            deep_vectors: DeepVectors::default(),
             search: self.search,
             limits: self.limits,
             own_names: OwnNames::default(),

@@ -125,6 +125,10 @@ impl Toolset {
             };
         // The provider's hosted search has the names of all tools, so the model needs no listing.
         let needs_listing = !matches!(plan.mode, Mode::Hosted(_));
+        if !passes && needs_listing {
+            // The model's first search comes only after its first answer, so there is time to embed tools.
+            crib.request_deep_vectors();
+        }
         let mut own = shown.own_tools.clone();
         if let (Some(search), Some(instruction)) = (own.first_mut(), &shown.instruction) {
             // The client's system prompt must stay unchanged, so the instruction is added to the search tool's

@@ -1,8 +1,8 @@
-//! The error type for tables that cannot be used, with hints for the operator.
+//! The error type for tables and encoders that cannot be used, with hints for the operator.
 
 use thiserror::Error;
 
-/// The reason why a table of vectors cannot be used.
+/// The reason why a table of vectors or an encoder cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -85,6 +85,29 @@ pub enum Error {
         /// Number of tokens.
         needed: usize,
     },
+    /// The file does not begin with the magic bytes of an encoder.
+    #[error("not the weights of an encoder: the file does not begin with `TCRIBEN1`")]
+    NotAnEncoder,
+    /// The encoder has sizes that this version does not support.
+    #[error("unsupported encoder: {reason}")]
+    EncoderShape {
+        /// The limit that is exceeded.
+        reason: &'static str,
+    },
+    /// The file of an encoder has the wrong length.
+    #[error("the weights of this encoder take {needed} bytes, but the file has {found}")]
+    EncoderLength {
+        /// Length that follows from the header, in bytes.
+        needed: u64,
+        /// Actual length of the file, in bytes.
+        found: u64,
+    },
+    /// The vocabulary has no entry for a token that the encoder needs.
+    #[error("the vocabulary has no entry `{entry}`")]
+    MissingEntry {
+        /// The entry.
+        entry: &'static str,
+    },
 }
 
 impl Error {
@@ -92,7 +115,11 @@ impl Error {
     pub fn hint(&self) -> String {
         match self {
             Self::NotATable => "use a table that was written by `training/`".into(),
-            Self::Truncated { .. } | Self::TrailingBytes { .. } => {
+            Self::NotAnEncoder => {
+                "use weights that were written by `training/write_encoder.py`".into()
+            }
+            Self::EncoderShape { .. } => "use an encoder of the size of all-MiniLM-L6-v2".into(),
+            Self::Truncated { .. } | Self::TrailingBytes { .. } | Self::EncoderLength { .. } => {
                 "the file is damaged: copy it again or write it again with `training/`".into()
             }
             Self::FieldWeights { .. } => {
@@ -106,6 +133,7 @@ impl Error {
             | Self::VocabularyNotUtf8 { .. }
             | Self::VocabularyLength { .. }
             | Self::DuplicateEntry { .. }
+            | Self::MissingEntry { .. }
             | Self::NotFinite { .. } => {
                 "the table is invalid: write it again with `training/`".into()
             }

@@ -15,6 +15,34 @@ pub struct QuantisedVector {
     pub(crate) blocks: Box<[Block]>,
 }
 
+impl QuantisedVector {
+    /// Returns the number of dimensions.
+    pub fn dims(&self) -> usize {
+        self.dims
+    }
+
+    /// Returns the vector as bytes, for a cache: the scale as a little-endian f32, then one byte per dimension.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let codes = self.blocks.iter().flat_map(|block| block.0).take(self.dims);
+        self.scale.to_le_bytes().into_iter().chain(codes.map(i8::cast_unsigned)).collect()
+    }
+
+    /// Reads a vector of `dims` dimensions that [`QuantisedVector::to_bytes`] wrote. Returns `None` if the length is
+    /// wrong, there are no dimensions, or the scale is negative, infinite or NaN.
+    pub fn from_bytes(dims: usize, bytes: &[u8]) -> Option<Self> {
+        let (scale, codes) = bytes.split_first_chunk()?;
+        let scale = f32::from_le_bytes(*scale);
+        if dims == 0 || codes.len() != dims || !scale.is_finite() || scale.is_sign_negative() {
+            return None;
+        }
+        let mut blocks = vec![Block::ZERO; dims.div_ceil(Block::LEN)].into_boxed_slice();
+        for (code, target) in codes.iter().zip(blocks.iter_mut().flat_map(|block| &mut block.0)) {
+            *target = code.cast_signed();
+        }
+        Some(Self { dims, scale, blocks })
+    }
+}
+
 /// Vectors of one model in int8, addressed by position from 0. A scan computes the similarity of a query to all of
 /// them.
 #[derive(Debug, Clone)]
@@ -27,7 +55,7 @@ pub struct FlatIndex {
 
 impl FlatIndex {
     /// Returns an empty index for vectors of `dims` dimensions (at least 1).
-    pub(crate) fn new(dims: usize) -> Self {
+    pub fn new(dims: usize) -> Self {
         Self { dims, scales: Vec::new(), blocks: Vec::new() }
     }
 
@@ -175,6 +203,19 @@ mod tests {
     }
 
     #[test]
+    fn damaged_bytes_are_not_read_as_a_vector() {
+        let bytes = Vector::normalised(vec![1.0, -2.0, 3.0]).quantised().to_bytes();
+        assert_eq!(bytes.len(), 7);
+        for (dims, length) in [(0, 4), (2, 7), (4, 7), (3, 6), (3, 3), (3, 0)] {
+            assert_eq!(QuantisedVector::from_bytes(dims, &bytes[..length]), None);
+        }
+        for scale in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -1.0, -0.0] {
+            let damaged = [&scale.to_le_bytes(), &bytes[4..]].concat();
+            assert_eq!(QuantisedVector::from_bytes(3, &damaged), None, "{scale}");
+        }
+    }
+
+    #[test]
     #[should_panic(expected = "vectors of different models")]
     fn a_vector_with_other_dimensions_is_rejected() {
         FlatIndex::new(2).push(&Vector::normalised(vec![1.0]).quantised());
@@ -188,6 +229,15 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_vector_is_unchanged_after_it_was_written_and_read(
+            values in proptest::collection::vec(-1.0_f32..1.0, 1..200),
+        ) {
+            let vector = Vector::normalised(values).quantised();
+            let read = QuantisedVector::from_bytes(vector.dims, &vector.to_bytes());
+            prop_assert_eq!(read, Some(vector));
+        }
+
         #[test]
         fn a_scan_gives_the_same_as_single_dot_products(vectors in vectors()) {
             let index = index_of(&vectors);

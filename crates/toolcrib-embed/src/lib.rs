@@ -22,7 +22,8 @@
 //!
 //! Reading order: `split` and `alphanumeric_run` (text into words), `vocabulary` and `wordpiece` (words into
 //! pieces), `table_file` (the file format), [`EmbeddingModel`], [`Vector`], [`FlatIndex`], `simd` (the only
-//! module with `unsafe`). `external` is for tables whose tokenizer is in another crate.
+//! module with `unsafe`). `external` is for tables whose tokenizer is in another crate. With the feature `deep`,
+//! `encoder` is a transformer that embeds texts more accurately, in milliseconds instead of microseconds.
 
 // This crate is pure, so it may not use the methods and types that clippy.toml disallows.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -30,6 +31,8 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::float_cmp))]
 
 mod alphanumeric_run;
+#[cfg(feature = "deep")]
+mod encoder;
 mod error;
 mod external;
 mod field;
@@ -43,6 +46,8 @@ mod vector;
 mod vocabulary;
 mod wordpiece;
 
+#[cfg(feature = "deep")]
+pub use encoder::{EncodedText, Encoder, Token};
 pub use error::Error;
 pub use external::ExternalTable;
 pub use field::EmbeddedField;

@@ -1,15 +1,20 @@
 //! Dot products and sums of int8 vectors, with the widest SIMD instructions of the CPU.
 //!
-//! This is the only module with `unsafe`: a function compiled for certain CPU features may be called only on a CPU that
-//! has them, which is known only at run time. The loop that sums the vectors of a text is auto-vectorised. For scans,
-//! the compiler would reduce the lanes after each block, which takes more than twice as long, so the scan kernels use
-//! intrinsics. All kernels produce the same bits: integer sums are exact, and floats are multiplied and then added,
-//! component by component, never fused.
+//! Only this module and its submodules have `unsafe`: a function compiled for certain CPU features may be called only
+//! on a CPU that has them, which is known only at run time. The loop that sums the vectors of a text is
+//! auto-vectorised. For scans, the compiler would reduce the lanes after each block, which takes more than twice as
+//! long, so the scan kernels use intrinsics. All kernels produce the same bits: integer sums are exact, and floats
+//! are multiplied and then added, component by component, never fused.
 
 #![cfg_attr(
     target_arch = "x86_64",
     expect(unsafe_code, reason = "calls and loads that are guarded by CPU feature detection")
 )]
+
+#[cfg(feature = "deep")]
+pub(crate) mod matrix;
+#[cfg(feature = "deep")]
+pub(crate) mod vector_loop;
 
 use std::sync::LazyLock;
 
@@ -54,7 +59,7 @@ pub(crate) enum Kernel {
     Portable,
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// AVX-512 with VNNI, which sums products of bytes.
+    /// AVX-512 with VNNI, which sums products of bytes or of 16-bit integers.
     #[cfg(target_arch = "x86_64")]
     Vnni,
 }
@@ -69,7 +74,7 @@ impl Kernel {
 
     /// Returns all kernels that this CPU supports, slowest first. Kernels must be obtained only from this function,
     /// because a kernel may run only on a CPU that supports its features.
-    fn all() -> impl Iterator<Item = Self> {
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
         #[cfg(not(target_arch = "x86_64"))]
         let detected: [Option<Self>; 0] = [];
         #[cfg(target_arch = "x86_64")]
@@ -77,6 +82,7 @@ impl Kernel {
             let avx2 = is_x86_feature_detected!("avx2");
             let vnni = avx2
                 && is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512vnni");
             [avx2.then_some(Self::Avx2), vnni.then_some(Self::Vnni)]
         };

@@ -19,6 +19,9 @@ pub struct EvalScore {
     /// The quality of the ranking.
     #[serde(flatten)]
     pub metrics: RetrievalMetrics,
+    /// Like recall@5, but a servable query that is refused counts as 0. `None` if the ranker computes no confidence.
+    #[serde(rename = "effective_recall@5", skip_serializing_if = "Option::is_none")]
+    pub effective_recall5: Option<f64>,
     /// Share of the servable queries, which are those with relevant tools, that were answered with tools instead of "no
     /// tool fits". `None` if the ranker computes no confidence.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,6 +77,7 @@ pub fn evaluate(
     dataset: Dataset,
     settings: &Settings,
     limit: usize,
+    embed_missing: impl FnOnce(&Crib),
     mut progress: impl FnMut(),
 ) -> (DatasetReport, Vec<RunLine>) {
     let begin = Instant::now();
@@ -83,6 +87,7 @@ pub fn evaluate(
     let crib = Crib::new(dataset.catalog, settings);
     crib.prepare();
     let build_ms = begin.elapsed().as_secs_f64() * 1e3;
+    embed_missing(&crib);
     let scope = Scope::all(crib.catalog());
     let limits = Limits::default();
     let (mut results, mut run) = (QueryResults::default(), Vec::new());
@@ -97,7 +102,10 @@ pub fn evaluate(
         if judged.gold.is_empty() {
             results.unservable_answered.push(answered);
         } else {
-            results.metrics.push(RetrievalMetrics::of(judged, &ranked));
+            let metrics = RetrievalMetrics::of(judged, &ranked);
+            let recall = |answered| if answered { metrics.recall5 } else { 0.0 };
+            results.effective_recall5.push(answered.map(recall));
+            results.metrics.push(metrics);
             results.answered.push(answered);
         }
         let confidence = hits.iter().filter_map(|hit| hit.confidence).collect();
@@ -120,6 +128,8 @@ pub fn evaluate(
 struct QueryResults {
     /// The metrics of each servable query.
     metrics: Vec<RetrievalMetrics>,
+    /// The recall@5 of each servable query, or 0 if it was refused; `None` if the ranker computes no confidence.
+    effective_recall5: Vec<Option<f64>>,
     /// Whether each servable query was answered; `None` if the ranker computes no confidence.
     answered: Vec<Option<bool>>,
     /// Whether each unservable query was answered; `None` if the ranker computes no confidence.
@@ -133,6 +143,7 @@ impl QueryResults {
         self.times.sort_by(f64::total_cmp);
         EvalScore {
             metrics: RetrievalMetrics::mean(&self.metrics),
+            effective_recall5: mean(&self.effective_recall5),
             answered: share(&self.answered),
             unservable_answered: share(&self.unservable_answered),
             build_ms,
@@ -158,6 +169,7 @@ pub fn mean_score(reports: &[DatasetReport]) -> EvalScore {
     };
     EvalScore {
         metrics: RetrievalMetrics::mean(&metrics),
+        effective_recall5: mean_of_present(|score| score.effective_recall5),
         answered: mean_of_present(|score| score.answered),
         unservable_answered: mean_of_present(|score| score.unservable_answered),
         build_ms: mean(|score| score.build_ms),
@@ -169,9 +181,16 @@ pub fn mean_score(reports: &[DatasetReport]) -> EvalScore {
 /// Returns the share of queries that were answered; `None` if there are no queries, or the ranker computes no
 /// confidence.
 fn share(answered: &[Option<bool>]) -> Option<f64> {
-    let judged: Option<Vec<bool>> = answered.iter().copied().collect();
-    let judged = judged.filter(|judged| !judged.is_empty())?;
-    Some(judged.iter().filter(|answered| **answered).count() as f64 / judged.len() as f64)
+    let as_number =
+        |answered: &Option<bool>| answered.map(|answered| f64::from(u8::from(answered)));
+    mean(&answered.iter().map(as_number).collect::<Vec<_>>())
+}
+
+/// Returns the mean; `None` if there are no values or if one of them is missing.
+fn mean(values: &[Option<f64>]) -> Option<f64> {
+    let all: Option<Vec<f64>> = values.iter().copied().collect();
+    let all = all.filter(|all| !all.is_empty())?;
+    Some(all.iter().sum::<f64>() / all.len() as f64)
 }
 
 fn percentile(sorted: &[f64], share: f64) -> f64 {

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use toolcrib_core::Preset;
+use toolcrib_core::rank::TierSetting;
 use toolcrib_proxy::RequestedMode;
 
 /// Tool search for any agent: an MCP gateway, an LLM proxy, and commands to see what your tools cost
@@ -135,13 +136,25 @@ pub(crate) struct SourceArgs {
     pub(crate) config: Option<PathBuf>,
 }
 
-/// The option that chooses the vector table to rank with.
-#[derive(Debug, Clone, ClapArgs)]
+/// The options that choose the vectors to rank with.
+#[derive(Debug, Clone, Default, ClapArgs)]
 pub(crate) struct VectorArgs {
-    /// A folder with a vector table: a `table.bin` of Toolcrib's or, in a build with the feature `model2vec`, the
-    /// files that Model2Vec saves. Default: `rank.embedding_model` in the config, else the built-in table
+    /// A folder with a vector table: a `table.bin` of Toolcrib's and, for the deep tier, an `encoder.bin`; or, in a
+    /// build with the feature `model2vec`, the files that Model2Vec saves. Default: `rank.embedding_model` in the
+    /// config, else what is built in
     #[arg(long, value_name = "DIR")]
     pub(crate) embedding_model: Option<PathBuf>,
+    /// Which vectors to use: from the encoder where there are any (`auto`), only from the table (`table`), or from the
+    /// encoder, with an error if there is none (`deep`). Default: `rank.tier` in the config, else `auto`
+    #[arg(long, value_name = "TIER", value_parser = tier())]
+    pub(crate) tier: Option<TierSetting>,
+}
+
+/// Returns a parser for a tier. clap lists the tiers in its help and errors.
+fn tier() -> impl TypedValueParser<Value = TierSetting> {
+    // clap accepts only these names, so the default is never used.
+    PossibleValuesParser::new(TierSetting::ALL.map(TierSetting::name))
+        .map(|name| TierSetting::named(&name).unwrap_or_default())
 }
 
 /// Options that override the config.
@@ -191,6 +204,9 @@ pub(crate) struct SearchArgs {
     /// Maximum number of results. A number above the maximum in the settings is reduced to it
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) limit: Option<usize>,
+    /// Do not embed tools that are new. They are ranked with the vector table until another command embeds them
+    #[arg(long)]
+    pub(crate) fast: bool,
     /// One JSON document on standard output
     #[arg(long)]
     pub(crate) json: bool,
@@ -205,6 +221,9 @@ pub(crate) struct ExplainArgs {
     pub(crate) source: SourceArgs,
     #[command(flatten)]
     pub(crate) vectors: VectorArgs,
+    /// Do not embed tools that are new, as in `search --fast`
+    #[arg(long)]
+    pub(crate) fast: bool,
     /// One JSON document on standard output
     #[arg(long)]
     pub(crate) json: bool,

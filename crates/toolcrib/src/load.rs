@@ -6,6 +6,7 @@ use toolcrib_core::{Catalog, Crib, DefinitionFormat, Settings, ingest};
 use toolcrib_eval::files;
 
 use crate::args::{SourceArgs, VectorArgs};
+use crate::deep::Embedding;
 use crate::output::{Failure, print_stderr};
 use crate::{config, vectors};
 
@@ -26,7 +27,7 @@ pub(crate) fn crib_with_vectors(
     vectors: &VectorArgs,
 ) -> Result<Crib, Failure> {
     let settings = config::settings(source)?;
-    build(source, vectors::load_vectors(settings, vectors.embedding_model.as_deref(), None)?)
+    build(source, vectors::load_vectors(settings, vectors, None, Embedding::BeforeRanking)?)
 }
 
 fn build(source: &SourceArgs, settings: Settings) -> Result<Crib, Failure> {

@@ -5,6 +5,7 @@
 mod args;
 mod commands;
 mod config;
+mod deep;
 mod documentation;
 mod load;
 mod output;

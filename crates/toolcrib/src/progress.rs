@@ -39,8 +39,13 @@ impl<W: Write> ProgressBar<W> {
 
     /// Counts one finished item.
     pub(crate) fn advance(&mut self) {
+        self.advance_to(self.done + 1);
+    }
+
+    /// Sets the number of finished items.
+    pub(crate) fn advance_to(&mut self, done: usize) {
         let before = self.filled();
-        self.done += 1;
+        self.done = done;
         if self.filled() != before {
             self.draw();
         }

@@ -1,16 +1,20 @@
-//! Loads a vector table from a folder, to replace the built-in table.
+//! Loads the models that tools are ranked with: a vector table, and the encoder of the deep tier.
 //!
-//! The folder contains a `table.bin`, as `training/` writes it. In a build with the feature `model2vec`, the folder may
-//! instead contain the files that Model2Vec saves. Only commands that rank tools load a table.
+//! Both are built in. A folder can replace them: it contains a `table.bin`, as `training/` writes it, and may contain an
+//! `encoder.bin`. Without an `encoder.bin`, tools are ranked with the table of the folder alone. In a build with the
+//! feature `model2vec`, the folder may instead contain the files that Model2Vec saves. Only commands that rank tools load
+//! models.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use toolcrib_core::Settings;
-use toolcrib_core::rank::{RankerKind, VectorTable};
+use toolcrib_core::rank::{DeepVectors, RankerKind, TierSetting, VectorTable};
 use toolcrib_embed::EmbeddingModel;
 use toolcrib_eval::files::FileError;
 
+use crate::args::VectorArgs;
+use crate::deep::{self, ENCODER_FILE, Embedding, builtin_encoder, parse_encoder};
 use crate::output::Failure;
 
 /// Name of the file that contains a vector table written by `training/`.
@@ -25,16 +29,25 @@ const FOLDER_HINT: &str = if cfg!(feature = "model2vec") {
     "name a folder with a `table.bin`, as `training/` writes it"
 };
 
-/// Loads a vector table into `settings`: the table named on the command line, else the one named in the config, else
-/// the built-in one. If `previous` already has the table from the same folder, that table is reused.
+/// Loads the models into `settings`: those of the folder that the command line names, else those of the folder that the
+/// config names, else the built-in ones. The command line may also choose the tier. If `previous` already has the models from the same folder, they are reused.
 pub(crate) fn load_vectors(
     mut settings: Settings,
-    folder_argument: Option<&Path>,
+    arguments: &VectorArgs,
     previous: Option<&Settings>,
+    embedding: Embedding,
 ) -> Result<Settings, Failure> {
-    if let Some(folder_argument) = folder_argument {
-        settings.rank.embedding_model = Some(folder_argument.to_owned());
+    if let Some(folder) = &arguments.embedding_model {
+        settings.rank.embedding_model = Some(folder.clone());
     }
+    if let Some(tier) = arguments.tier {
+        settings.rank.tier = tier;
+    }
+    let reusable = previous.filter(|old| old.rank.embedding_model == settings.rank.embedding_model);
+    settings.deep_vectors = match reusable {
+        Some(previous) if previous.deep_vectors.is_available() => previous.deep_vectors.clone(),
+        _ => load_deep_vectors(&settings, embedding)?,
+    };
     let Some(folder) = settings.rank.embedding_model.clone() else { return Ok(settings) };
     if settings.rank.ranker != RankerKind::Hybrid {
         return Err(Failure::input(
@@ -43,13 +56,44 @@ pub(crate) fn load_vectors(
             "remove `--embedding-model`, or choose a preset that ranks with vectors",
         ));
     }
-    settings.vector_table = match previous {
-        Some(previous) if previous.rank.embedding_model == settings.rank.embedding_model => {
-            previous.vector_table.clone()
-        }
-        _ => table(&folder)?,
+    settings.vector_table = match reusable {
+        Some(previous) => previous.vector_table.clone(),
+        None => table(&folder)?,
     };
     Ok(settings)
+}
+
+/// Loads the encoder that the settings choose, and the deep vectors of earlier runs. Returns no vectors if the ranker
+/// uses none.
+fn load_deep_vectors(settings: &Settings, embedding: Embedding) -> Result<DeepVectors, Failure> {
+    let rank = &settings.rank;
+    if rank.ranker != RankerKind::Hybrid || rank.tier == TierSetting::Table {
+        return Ok(DeepVectors::default());
+    }
+    let encoder = match &rank.embedding_model {
+        Some(folder) => {
+            let folder = expand_home(folder);
+            let file = folder.join(ENCODER_FILE);
+            file.is_file().then(|| parse_encoder(&folder, read(&file)?)).transpose()?
+        }
+        None => builtin_encoder(),
+    };
+    match encoder {
+        Some(encoder) => Ok(deep::deep_vectors(encoder, embedding)),
+        None if rank.tier == TierSetting::Deep => Err(Failure::input(
+            "`rank.tier`",
+            &"there is no encoder for the deep tier",
+            match &rank.embedding_model {
+                Some(_) => {
+                    "add an `encoder.bin` to the folder of the embedding model, or set `rank.tier` to \"auto\""
+                }
+                None => {
+                    "this build has no encoder; install another package of Toolcrib, or set `rank.tier` to \"auto\""
+                }
+            },
+        )),
+        None => Ok(DeepVectors::default()),
+    }
 }
 
 fn table(folder: &Path) -> Result<VectorTable, Failure> {

@@ -5,13 +5,68 @@
 //! four in ten hits with confidence 0.4 serve their query; fewer do if the catalog has many tools that are hard to
 //! distinguish.
 //!
-//! The confidence is computed from the highest similarity among the best hits, from the difference between the best
-//! score and the score of the hit, and from how much of the query the hit covers. The module `fit` uses the confidence
+//! The confidence is computed from the highest similarity among the best hits, from the similarity of the catalog as a
+//! whole, from the difference between the best score and the score of the hit, from whether the hit finds information
+//! about any subject, and from how much of the query the hit covers. The module `fit` uses the confidence
 //! of the first hit to decide whether any tool fits.
 
+use super::Tier;
 use super::bonus::Candidate;
 use super::fuse::query_coverage;
 use super::query_plan::QueryPlan;
+
+/// How the confidence is computed from similarities.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct SimilarityModel {
+    bias: f32,
+    /// The weight of the highest similarity among the best hits.
+    similarity: f32,
+    /// The weight of the background: how similar the catalog as a whole is to the query.
+    background: f32,
+    /// The weight of [`Generality::information`](super::generality::Generality) of the hit.
+    information: f32,
+    /// How much is subtracted for each point by which the score of the hit is below the best score.
+    gap: f32,
+}
+
+/// The model for similarities from the table. It was fitted with a vector table that was not trained on any of the
+/// catalogs, and is used with every table.
+const TABLE_MODEL: SimilarityModel =
+    SimilarityModel { bias: -4.66, similarity: 7.36, background: 0.0, information: 0.0, gap: 9.57 };
+/// The model for similarities from the encoder and the table, fitted in the same way.
+const DEEP_MODEL: SimilarityModel =
+    SimilarityModel { bias: -4.55, similarity: 3.72, background: 4.83, information: 0.9, gap: 9.6 };
+
+/// The evidence from similarities.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct SimilarityEvidence {
+    pub(super) tier: Tier,
+    /// The highest similarity among the best hits. More than one hit is examined, because the most similar hit may not
+    /// be the first.
+    pub(super) top: f32,
+    /// How similar the catalog as a whole is to the query. It is higher if the catalog is about the query's subject.
+    pub(super) background: f32,
+    /// Whether the hit finds information about any subject, from 0 to 1.
+    pub(super) information: f32,
+    /// By how much the score of the hit is below the best score.
+    pub(super) gap: f32,
+}
+
+impl SimilarityEvidence {
+    fn confidence(&self) -> f32 {
+        let model = match self.tier {
+            Tier::Table => TABLE_MODEL,
+            Tier::Deep => DEEP_MODEL,
+        };
+        sigmoid(
+            model.bias
+                + model.similarity * self.top
+                + model.background * self.background
+                + model.information * self.information
+                - model.gap * self.gap,
+        )
+    }
+}
 
 /// A logistic curve that maps a signal to a confidence. It was fitted to queries that a catalog can serve and to as
 /// many queries that it cannot serve: see docs/ranking.md.
@@ -21,10 +76,7 @@ struct LogisticCurve {
     slope: f32,
 }
 
-/// The curve for the similarity. It was fitted with a vector table that was not trained on any of the catalogs, and is
-/// used with every table.
-const SIMILARITY_CURVE: LogisticCurve = LogisticCurve { bias: -4.66, slope: 7.36 };
-/// The curve for the query coverage. The confidence is the higher of its value and the value of the similarity curve. A
+/// The curve for the query coverage. The confidence is the higher of its value and the value of the similarity model. A
 /// tool that has most of the query's words fits even if the vector table has not learned these words, as with proper
 /// names or languages that it hardly knows.
 const COVERAGE_CURVE: LogisticCurve = LogisticCurve { bias: -5.2, slope: 5.0 };
@@ -33,17 +85,20 @@ const WORDS_ONLY_CURVE: LogisticCurve = LogisticCurve { bias: -2.92, slope: 4.0 
 
 impl LogisticCurve {
     fn at(self, signal: f32) -> f32 {
-        1.0 / (1.0 + (-(self.bias + self.slope * signal)).exp())
+        sigmoid(self.bias + self.slope * signal)
     }
+}
+
+fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + (-x).exp())
 }
 
 /// The values from which the confidence of a hit is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ConfidenceInputs {
-    /// The highest similarity among the best hits, reduced by how far this hit's score is below the best score. It is
-    /// `None` if the ranker has no vectors or if no part of the query is in the vector table. In the second case, a
-    /// cosine of 0 would not mean that the tool does not fit.
-    pub(super) similarity: Option<f32>,
+    /// The evidence from similarities. It is `None` if the ranker has no vectors or if no part of the query is in the
+    /// vector table. In the second case, a cosine of 0 would not mean that the tool does not fit.
+    pub(super) similarity: Option<SimilarityEvidence>,
     /// The word score, without the bonus for a tool that the query mentions by name.
     pub(super) word_score: f32,
     /// The total weight of the query's words.
@@ -53,7 +108,11 @@ pub(super) struct ConfidenceInputs {
 }
 
 impl ConfidenceInputs {
-    pub(super) fn of(found: &Candidate, plan: &QueryPlan, similarity: Option<f32>) -> Self {
+    pub(super) fn of(
+        found: &Candidate,
+        plan: &QueryPlan,
+        similarity: Option<SimilarityEvidence>,
+    ) -> Self {
         let (word_score, exact) = (found.bonus.word_score(found.base), found.bonus.exact > 0.0);
         Self { similarity, word_score, query_weight: plan.query_weight, exact }
     }
@@ -76,7 +135,7 @@ pub(super) fn confidence(inputs: &ConfidenceInputs) -> f32 {
     }
     let coverage = inputs.coverage();
     match inputs.similarity {
-        Some(similarity) => SIMILARITY_CURVE.at(similarity).max(COVERAGE_CURVE.at(coverage)),
+        Some(similarity) => similarity.confidence().max(COVERAGE_CURVE.at(coverage)),
         None => WORDS_ONLY_CURVE.at(coverage),
     }
 }
@@ -87,9 +146,15 @@ mod tests {
     use super::super::fuse::MAX_COVERAGE;
     use super::*;
 
+    /// Evidence from the table for the best hit.
+    fn evidence(top: f32) -> SimilarityEvidence {
+        SimilarityEvidence { tier: Tier::Table, top, background: 0.1, information: 0.0, gap: 0.0 }
+    }
+
     /// The confidence of a tool that has this similarity and covers this share of the query.
     fn confidence_of(similarity: Option<f32>, coverage: f32) -> f32 {
         let word_score = 4.0 * coverage;
+        let similarity = similarity.map(evidence);
         confidence(&ConfidenceInputs { similarity, word_score, query_weight: 4.0, exact: false })
     }
 
@@ -105,6 +170,21 @@ mod tests {
         check(&|coverage| confidence_of(None, coverage));
         check(&|coverage| confidence_of(Some(0.3), coverage));
         check(&|similarity| confidence_of(Some(similarity), 0.5));
+    }
+
+    #[test]
+    fn in_the_deep_tier_each_kind_of_evidence_counts() {
+        let weak = SimilarityEvidence { tier: Tier::Deep, top: 0.4, ..evidence(0.0) };
+        let stronger = [
+            SimilarityEvidence { top: 0.6, ..weak },
+            SimilarityEvidence { background: 0.2, ..weak },
+            SimilarityEvidence { information: 1.0, ..weak },
+        ];
+        for evidence in stronger {
+            assert!(evidence.confidence() > weak.confidence(), "{evidence:?}");
+        }
+        let behind = SimilarityEvidence { gap: 0.1, ..weak };
+        assert!(behind.confidence() < weak.confidence());
     }
 
     #[test]
@@ -126,13 +206,13 @@ mod tests {
     #[test]
     fn a_named_tool_and_a_filter_without_words_have_full_confidence() {
         let unlike = ConfidenceInputs {
-            similarity: Some(-0.2),
+            similarity: Some(evidence(-0.2)),
             word_score: 0.0,
             query_weight: 7.0,
             exact: false,
         };
         let whole_server = ConfidenceInputs {
-            similarity: Some(0.0),
+            similarity: Some(evidence(0.0)),
             word_score: 1.0,
             query_weight: 0.0,
             exact: false,

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use super::Tier;
 use super::bonus::Candidate;
-use super::confidence::{ConfidenceInputs, confidence};
+use super::confidence::{ConfidenceInputs, SimilarityEvidence, confidence};
 use super::fields::{self, FIELDS, IndexedField};
 use super::index::{Index, total_weighted_frequency};
 use super::query_plan::{QueryPlan, TermMatch};
@@ -58,8 +59,8 @@ pub struct Explanation {
     pub unknown: Vec<String>,
 }
 
-/// The contributions of words and vectors. The fields `words`, `vectors` and `coverage_bonus` and the bonus for a tool
-/// that the query mentions by name add up to the score.
+/// The contributions of words and vectors. The fields `words`, `vectors`, `general_bonus` and `coverage_bonus` and the
+/// bonus for a tool that the query mentions by name add up to the score.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Similarity {
@@ -73,9 +74,15 @@ pub struct Similarity {
     pub best_word_score: f32,
     /// The contribution of the words to the score.
     pub words: f32,
-    /// The cosine similarity of the tool and the entire query. It is 1 for the same direction, and about 0 if they are
-    /// unrelated.
+    /// Where the similarities come from. With [`Tier::Deep`], `vectors` combines the cosines of both tiers.
+    pub tier: Tier,
+    /// The cosine similarity of the tool and the entire query, with the vectors from the table. It is 1 for the same
+    /// direction, and about 0 if they are unrelated.
     pub cosine: f32,
+    /// The cosine similarity of the tool and the entire query, with the vectors from the encoder. It is `None` if the
+    /// tier is [`Tier::Table`], or if the tool has no deep vector yet; it is then estimated from `cosine`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deep_cosine: Option<f32>,
     /// The number of needs that the query was split into.
     pub needs: usize,
     /// Whether the needs are independent. If so, the need that is most similar to the tool determines half of
@@ -85,10 +92,16 @@ pub struct Similarity {
     /// need that no hit before it serves.
     #[serde(rename = "cover")]
     pub coverage_bonus: f32,
-    /// The similarity used for confidence: the highest similarity among the five best hits, reduced by how far this
-    /// tool's score is below the best score. It is `None` if no part of the query is in the vector table.
+    /// The bonus of a tool that works on any subject, such as a web search.
+    pub general_bonus: f32,
+    /// The highest similarity among the five best hits, from which the confidence is computed. It is `None` if no part
+    /// of the query is in the vector table.
     #[serde(rename = "near")]
-    pub confidence_similarity: Option<f32>,
+    pub top_similarity: Option<f32>,
+    /// How similar the catalog as a whole is to the query. The confidence in the deep tier depends on it.
+    pub background: f32,
+    /// By how much the score of the tool is below the best score. The confidence is reduced for it.
+    pub gap: f32,
     /// The contribution of the vectors to the score.
     pub vectors: f32,
 }
@@ -149,7 +162,11 @@ impl Explanation {
     }
 
     /// Adds the confidence and the coverage, computed from the word score and the similarity.
-    pub(super) fn with_confidence(self, plan: &QueryPlan, similarity: Option<f32>) -> Self {
+    pub(super) fn with_confidence(
+        self,
+        plan: &QueryPlan,
+        similarity: Option<SimilarityEvidence>,
+    ) -> Self {
         let (word_score, exact) = (self.word_score(), self.exact_bonus > 0.0);
         let query_weight = plan.query_weight;
         let inputs = ConfidenceInputs { similarity, word_score, query_weight, exact };

@@ -14,7 +14,7 @@ use super::Hit;
 pub(super) const STRONG_CONFIDENCE: f32 = 0.25;
 /// Minimum confidence of the first hit for any fit. Of the queries that can be served, one in twenty stays below this
 /// confidence.
-pub(super) const MIN_CONFIDENCE: f32 = 0.1;
+pub(super) const MIN_CONFIDENCE: f32 = 0.09;
 /// Minimum confidence of all hits after the first.
 pub(super) const MIN_FURTHER_CONFIDENCE: f32 = MIN_CONFIDENCE / 2.0;
 

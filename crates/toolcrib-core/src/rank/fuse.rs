@@ -35,13 +35,25 @@ pub(super) struct QueryNorms {
 pub(super) struct FusedScore {
     pub(super) words: f32,
     pub(super) vectors: f32,
+    /// The bonus of a general tool.
+    pub(super) general: f32,
 }
 
 impl FusedScore {
     /// The complete score. The summands are always added in the same order, so that search and `explain` get exactly
     /// the same float.
     pub(super) fn total(self, exact: f32) -> f32 {
-        self.words + self.vectors + exact
+        self.words + self.vectors + self.general + exact
+    }
+
+    /// This score with the bonus of a general tool.
+    pub(super) fn with_general(self, bonus: f32) -> Self {
+        Self { general: bonus, ..self }
+    }
+
+    /// The score without any bonus of a general tool or of a tool that the query mentions by name.
+    pub(super) fn without_bonuses(self) -> f32 {
+        self.words + self.vectors
     }
 }
 
@@ -65,7 +77,7 @@ pub(super) fn fuse(word_score: f32, similarity: f32, norms: &QueryNorms) -> Fuse
     let coverage = query_coverage(word_score, norms.query_weight);
     let words =
         norms.word_signal_weight() * (COVERAGE_WEIGHT * coverage + BEST_SCORE_WEIGHT * of_best);
-    FusedScore { words, vectors: similarity }
+    FusedScore { words, vectors: similarity, general: 0.0 }
 }
 
 #[cfg(test)]
@@ -101,7 +113,10 @@ mod tests {
 
     #[test]
     fn a_zero_signal_adds_nothing() {
-        assert_eq!(fuse(0.0, 0.5, &norms(0.0, 0.0, 3)), FusedScore { words: 0.0, vectors: 0.5 });
+        assert_eq!(
+            fuse(0.0, 0.5, &norms(0.0, 0.0, 3)),
+            FusedScore { vectors: 0.5, ..FusedScore::default() }
+        );
         assert_eq!(fuse(0.0, 0.0, &norms(4.0, 2.0, 3)), FusedScore::default());
     }
 }

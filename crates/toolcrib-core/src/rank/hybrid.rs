@@ -9,7 +9,7 @@
 use std::cell::RefCell;
 
 use super::bonus::Candidate;
-use super::confidence::{ConfidenceInputs, confidence};
+use super::confidence::{ConfidenceInputs, SimilarityEvidence, confidence};
 use super::coverage_bonus::CoverageBonuses;
 use super::explain::{Explanation, Similarity};
 use super::filter::QueryFilter;
@@ -17,6 +17,7 @@ use super::fuse::{FusedScore, QueryNorms, fuse};
 use super::index::Index;
 use super::query_plan::QueryPlan;
 use super::query_vectors::QueryVectors;
+use super::vectors::VectorView;
 use super::{Hit, RankInputs, Ranker, Ranking};
 use crate::catalog::{Catalog, ToolId};
 use crate::limits::Limits;
@@ -29,9 +30,10 @@ const VECTOR_CANDIDATES: usize = 64;
 /// How many of the best hits are searched for the highest similarity, which determines the confidence. More than one
 /// hit is searched, because the most similar hit may not be the first.
 const TOP_HITS: usize = 5;
-/// How much the similarity used for confidence is reduced for each point by which a hit's score is below the best
-/// score. The unit is cosine per point. The value was fitted together with the curves in `confidence`.
-const SCORE_GAP_PENALTY: f32 = 1.3;
+/// The background that is assumed if there are no candidates.
+const USUAL_BACKGROUND: f32 = 0.12;
+/// The number of candidates at which the median counts as much as [`USUAL_BACKGROUND`].
+const FEW_CANDIDATES: f32 = 8.0;
 
 thread_local! {
     /// A buffer that is reused between queries, so that a query does not allocate memory in proportion to the catalog.
@@ -58,25 +60,37 @@ impl ScoredCandidate {
 }
 
 /// All candidates for a query, with their scores.
-struct CandidateScores {
+struct CandidateScores<'a> {
+    view: VectorView<'a>,
     query: QueryVectors,
     candidates: Vec<ScoredCandidate>,
     coverage: CoverageBonuses,
     norms: QueryNorms,
-    /// The best fused score, without the coverage bonus and the bonus for a tool that the query mentions by name.
+    /// The best fused score, without bonuses.
     best_score: f32,
     /// The highest similarity among the [`TOP_HITS`] best candidates.
     top_similarity: f32,
+    /// How similar the catalog as a whole is to the query.
+    background: f32,
 }
 
-impl CandidateScores {
-    /// Returns the similarity used for confidence: the highest similarity among the best hits, reduced by how far the
-    /// score of this hit is below the best score. The coverage bonus is added to the score of this hit but not to the
-    /// best score, so a hit is not penalised for serving another need. Returns `None` if no part of the query is in the
-    /// vector table. In that case all similarities are 0, which does not mean that no tool fits.
-    fn confidence_similarity(&self, fused: FusedScore, coverage_bonus: f32) -> Option<f32> {
-        let gap = (self.best_score - fused.total(0.0) - coverage_bonus).max(0.0);
-        (self.top_similarity != 0.0).then_some(self.top_similarity - SCORE_GAP_PENALTY * gap)
+impl CandidateScores<'_> {
+    /// Returns the evidence for the confidence of a hit with this score. The coverage bonus is added to the score of this
+    /// hit but not to the best score, so a hit is not penalised for serving another need. Returns `None` if no part of the
+    /// query is in the vector table. In that case all similarities are 0, which does not mean that no tool fits.
+    fn evidence(
+        &self,
+        id: ToolId,
+        fused: FusedScore,
+        coverage_bonus: f32,
+    ) -> Option<SimilarityEvidence> {
+        (self.top_similarity != 0.0).then(|| SimilarityEvidence {
+            tier: self.query.tier(),
+            top: self.top_similarity,
+            background: self.background,
+            information: self.query.generality(&self.view, id).information,
+            gap: (self.best_score - fused.total(0.0) - coverage_bonus).max(0.0),
+        })
     }
 }
 
@@ -85,17 +99,17 @@ impl Hybrid {
         Self(Index::build(catalog, limits))
     }
 
-    fn score_candidates(
+    fn score_candidates<'a>(
         &self,
-        inputs: &RankInputs<'_>,
+        inputs: &RankInputs<'a>,
         words: &WordQuery,
         scope: &Scope,
         plan: &QueryPlan,
-    ) -> CandidateScores {
+    ) -> CandidateScores<'a> {
         COSINES.with_borrow_mut(|cosines| {
-            let query = QueryVectors::new(inputs.vectors, &words.text, &plan.corrections);
-            let index = inputs.vectors.index(inputs.catalog, &self.0.limits);
-            index.scan(&query.whole, cosines);
+            let view = inputs.vectors.view(inputs.catalog, &self.0.limits);
+            let query = QueryVectors::new(inputs.vectors, &view, &words.text, &plan.corrections);
+            query.scan(&view, cosines);
             let factor = if query.needs_are_independent { 2 } else { 1 };
             let nearest = |filter: &QueryFilter<'_>| {
                 self.nearest(cosines, factor * VECTOR_CANDIDATES, filter)
@@ -108,23 +122,28 @@ impl Hybrid {
             let norms =
                 QueryNorms { query_weight: plan.query_weight, best_word_score, query_words };
             let need_similarities: Vec<Vec<f32>> =
-                candidates.iter().map(|found| query.need_similarities(index, found.id)).collect();
+                candidates.iter().map(|found| query.need_similarities(&view, found.id)).collect();
             let mut scored: Vec<ScoredCandidate> = Vec::with_capacity(candidates.len());
             for (candidate, need_similarities) in candidates.into_iter().zip(&need_similarities) {
                 let similarity = query.similarity(cosines[candidate.id.index()], need_similarities);
                 let word_score = candidate.bonus.word_score(candidate.base);
-                let fused = fuse(word_score, similarity, &norms);
+                let general = query.generality(&view, candidate.id).bonus();
+                let fused = fuse(word_score, similarity, &norms).with_general(general);
                 scored.push(ScoredCandidate { candidate, similarity, fused, coverage_bonus: 0.0 });
             }
             let coverage = self.add_coverage_bonuses(&mut scored, &need_similarities);
             let (best_score, top_similarity) = best_score_and_similarity(&scored);
+            let background =
+                background(scored.iter().map(|found| cosines[found.candidate.id.index()]));
             CandidateScores {
+                view,
                 query,
                 candidates: scored,
                 coverage,
                 norms,
                 best_score,
                 top_similarity,
+                background,
             }
         })
     }
@@ -176,11 +195,23 @@ impl Hybrid {
     }
 }
 
-/// Returns two values: the best fused score, without the coverage bonus and the bonus for a tool that the query
-/// mentions by name; and the highest similarity among the [`TOP_HITS`] best candidates by that score.
+/// Returns how similar the catalog as a whole is to the query: the median similarity of the candidates. If there are few
+/// candidates, the result is close to [`USUAL_BACKGROUND`], because the median of a few tools says little.
+fn background(similarities: impl Iterator<Item = f32>) -> f32 {
+    let mut values: Vec<f32> = similarities.collect();
+    if values.is_empty() {
+        return USUAL_BACKGROUND;
+    }
+    let (count, middle) = (values.len() as f32, values.len() / 2);
+    let median = *values.select_nth_unstable_by(middle, f32::total_cmp).1;
+    (count * median + FEW_CANDIDATES * USUAL_BACKGROUND) / (count + FEW_CANDIDATES)
+}
+
+/// Returns two values: the best fused score without bonuses, and the highest similarity among the [`TOP_HITS`] best
+/// candidates by that score.
 fn best_score_and_similarity(scored: &[ScoredCandidate]) -> (f32, f32) {
     let mut pairs: Vec<(f32, f32)> =
-        scored.iter().map(|found| (found.fused.total(0.0), found.similarity)).collect();
+        scored.iter().map(|found| (found.fused.without_bonuses(), found.similarity)).collect();
     // Ties are broken by similarity, so the result does not depend on which of several equal candidates is selected.
     let order = |a: &(f32, f32), b: &(f32, f32)| b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1));
     if pairs.len() > TOP_HITS {
@@ -203,7 +234,7 @@ impl Ranker for Hybrid {
         let scores = self.score_candidates(inputs, words, scope, &plan);
         let hits = scores.candidates.iter().map(|found| {
             let ScoredCandidate { candidate, fused, coverage_bonus, .. } = found;
-            let similarity = scores.confidence_similarity(*fused, *coverage_bonus);
+            let similarity = scores.evidence(candidate.id, *fused, *coverage_bonus);
             Hit {
                 id: candidate.id,
                 score: found.score_without_coverage() + coverage_bonus,
@@ -229,17 +260,17 @@ impl Ranker for Hybrid {
         let candidate = found.map(|found| found.candidate);
         let by_words = self.0.explain_words(inputs.catalog, words, &plan, id, candidate);
         let exact = by_words.exact_bonus;
-        let index = inputs.vectors.index(inputs.catalog, &self.0.limits);
-        let cosine = index.dot(id.index(), &scores.query.whole);
-        let need_similarities = scores.query.need_similarities(index, id);
-        let similarity = scores.query.similarity(cosine, &need_similarities);
+        let whole = scores.query.whole_similarity(&scores.view, id);
+        let need_similarities = scores.query.need_similarities(&scores.view, id);
+        let similarity = scores.query.similarity(whole.combined, &need_similarities);
         let word_score = by_words.word_score();
-        let fused = fuse(word_score, similarity, &scores.norms);
+        let general = scores.query.generality(&scores.view, id).bonus();
+        let fused = fuse(word_score, similarity, &scores.norms).with_general(general);
         let coverage_bonus = found.map_or_else(
             || scores.coverage.bonus_for(&need_similarities),
             |found| found.coverage_bonus,
         );
-        let confidence_similarity = scores.confidence_similarity(fused, coverage_bonus);
+        let evidence = scores.evidence(id, fused, coverage_bonus);
         Explanation {
             score: fused.total(exact) + coverage_bonus,
             similarity: Some(Similarity {
@@ -247,14 +278,19 @@ impl Ranker for Hybrid {
                 query_weight: scores.norms.query_weight,
                 best_word_score: scores.norms.best_word_score,
                 words: fused.words,
-                cosine,
-                needs: scores.query.needs.len(),
+                tier: scores.query.tier(),
+                cosine: whole.table,
+                deep_cosine: whole.deep,
+                needs: scores.query.needs(),
                 needs_apart: scores.query.needs_are_independent,
                 coverage_bonus,
-                confidence_similarity,
+                general_bonus: fused.general,
+                top_similarity: evidence.map(|evidence| evidence.top),
+                background: scores.background,
+                gap: evidence.map_or(0.0, |evidence| evidence.gap),
                 vectors: fused.vectors,
             }),
-            ..by_words.with_confidence(&plan, confidence_similarity)
+            ..by_words.with_confidence(&plan, evidence)
         }
     }
 

@@ -17,11 +17,16 @@ mod bonus;
 mod confidence;
 mod coverage_bonus;
 mod custom;
+mod deep_index;
+mod deep_vectors;
+#[cfg(feature = "deep")]
+mod encoder;
 mod explain;
 mod fields;
 mod filter;
 mod fit;
 mod fuse;
+mod generality;
 mod hybrid;
 mod index;
 mod needs;
@@ -35,6 +40,7 @@ mod vectors;
 mod word_ranker;
 
 pub use custom::{CustomRanker, RankRequest, ScoredTool};
+pub use deep_vectors::{DeepVectors, EncodedQuery, RequestVectors, TextEncoder, TextKey, ToolText};
 pub use explain::{Explanation, ScorePart, Similarity};
 pub use fields::IndexedField;
 pub use fit::{Fit, FitDecision, FitReason};
@@ -83,8 +89,55 @@ pub struct RankSettings {
     )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embedding_model: Option<PathBuf>,
+    /// Which vectors the hybrid ranker uses.
+    pub tier: TierSetting,
     /// The settings of the plain BM25 ranker.
     pub bm25: Bm25Settings,
+}
+
+/// Which vectors the hybrid ranker uses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum TierSetting {
+    /// Deep vectors where there are any, and those of the table for the other tools.
+    #[default]
+    Auto,
+    /// Only vectors from the table.
+    Table,
+    /// Like `auto`, but it is an error if there is no encoder.
+    Deep,
+}
+
+impl TierSetting {
+    /// All settings.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Table, Self::Deep];
+
+    /// The name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Table => "table",
+            Self::Deep => "deep",
+        }
+    }
+
+    /// The setting with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tier| tier.name() == name)
+    }
+}
+
+/// Where the similarities of a search come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Tier {
+    /// From the vector table alone.
+    Table,
+    /// From the encoder and the vector table.
+    Deep,
 }
 
 impl RankSettings {

@@ -1,13 +1,29 @@
 //! The vectors of a query: one for the entire text, and one for each of its needs.
+//!
+//! Each of them comes from the table, and, if tools have deep vectors, also from the encoder. The encoder reads the query
+//! once: the vector of a need is the mean of the states of its words.
 
 use std::borrow::Cow;
 
-use toolcrib_embed::{FlatIndex, QuantisedVector};
+use toolcrib_embed::QuantisedVector;
 
-use super::Correction;
+use super::deep_index::DeepIndex;
+use super::deep_vectors::EncodedQuery;
+use super::generality::Generality;
 use super::needs::{self, Needs};
-use super::vectors::Vectors;
+use super::vectors::{VectorView, Vectors};
+use super::{Correction, Tier};
 use crate::catalog::ToolId;
+
+/// The weight of the deep cosine in the similarity. training/README.md shows how this constant and the next three were
+/// chosen.
+const DEEP_WEIGHT: f32 = 1.0;
+/// The weight of the cosine of the table, for queries that also have a deep vector. Words and table keep a say, because
+/// the encoder alone is worse on catalogs with terse descriptions.
+const TABLE_WEIGHT: f32 = 0.4;
+/// Slope and base of the deep cosine as a linear function of the cosine of the table.
+const ESTIMATE_SLOPE: f32 = 0.8;
+const ESTIMATE_BASE: f32 = 0.05;
 
 /// If the needs of a request are independent, this share of a tool's similarity comes from the need that the tool
 /// serves best. The rest comes from the entire request. training/README.md shows how the value was chosen.
@@ -15,35 +31,122 @@ const NEED_WEIGHT: f32 = 0.5;
 
 /// The vectors of a query.
 pub(super) struct QueryVectors {
-    pub(super) whole: QuantisedVector,
-    /// The vector of each need. Empty if the request cannot be split.
-    pub(super) needs: Vec<QuantisedVector>,
+    table: TableVectors,
+    /// `None` if the query is ranked with the table alone: no tool has a deep vector, or the encoder does not know the
+    /// language of the query.
+    deep: Option<EncodedQuery>,
     /// Whether the needs are independent. If so, the similarity of a tool to the query includes its similarity to the
     /// need that the tool serves best.
     pub(super) needs_are_independent: bool,
 }
 
+/// The vectors of a query from the table.
+struct TableVectors {
+    whole: QuantisedVector,
+    /// The vector of each need. Empty if the request cannot be split.
+    needs: Vec<QuantisedVector>,
+}
+
 impl QueryVectors {
-    pub(super) fn new(vectors: &Vectors, text: &str, corrections: &[Correction]) -> Self {
+    pub(super) fn new(
+        vectors: &Vectors,
+        view: &VectorView<'_>,
+        text: &str,
+        corrections: &[Correction],
+    ) -> Self {
         let text = apply_corrections(vectors, text, corrections);
         let vector = |text: &str| vectors.query(text);
         let Needs { ranges, independent } = needs::split(&text);
-        let needs = ranges.into_iter().map(|need| vector(&text[need])).collect();
-        Self { whole: vector(&text), needs, needs_are_independent: independent }
+        let needs = ranges.iter().map(|need| vector(&text[need.clone()])).collect();
+        let deep = view.deep.as_ref().and_then(|_| vectors.deep_query(&text, &ranges));
+        let table = TableVectors { whole: vector(&text), needs };
+        Self { table, deep, needs_are_independent: independent }
     }
 
-    /// The cosine of a tool with each need.
-    pub(super) fn need_similarities(&self, index: &FlatIndex, id: ToolId) -> Vec<f32> {
-        self.needs.iter().map(|need| index.dot(id.index(), need)).collect()
+    /// Whether the similarities come from the encoder.
+    pub(super) fn tier(&self) -> Tier {
+        if self.deep.is_some() { Tier::Deep } else { Tier::Table }
     }
 
-    /// The similarity of a tool to the query, computed from its cosine with the entire text and with each need.
+    /// The number of needs that the query was split into.
+    pub(super) fn needs(&self) -> usize {
+        self.table.needs.len()
+    }
+
+    /// Replaces the contents of `out` by the similarity of each tool to the entire query.
+    pub(super) fn scan(&self, view: &VectorView<'_>, out: &mut Vec<f32>) {
+        view.table.scan(&self.table.whole, out);
+        let Some((query, index)) = self.deep.as_ref().zip(view.deep.as_ref()) else { return };
+        let mut deep = Vec::new();
+        index.vectors.scan(&query.whole, &mut deep);
+        for ((out, deep), present) in out.iter_mut().zip(deep).zip(&index.present) {
+            *out = combine(*out, present.then_some(deep));
+        }
+    }
+
+    /// How general a tool is. Tools are not general for a query that is ranked with the table alone.
+    pub(super) fn generality(&self, view: &VectorView<'_>, id: ToolId) -> Generality {
+        let index = view.deep.as_ref().filter(|_| self.deep.is_some());
+        index.and_then(|index| index.generality.get(id.index()).copied()).unwrap_or_default()
+    }
+
+    /// The similarity of a tool to the entire query, and the cosines from which it is computed.
+    pub(super) fn whole_similarity(&self, view: &VectorView<'_>, id: ToolId) -> WholeSimilarity {
+        let table = view.table.dot(id.index(), &self.table.whole);
+        let tool = self.deep_tool(view, id);
+        let deep = tool.map(|(query, index)| index.vectors.dot(id.index(), &query.whole));
+        let combined = if self.deep.is_some() { combine(table, deep) } else { table };
+        WholeSimilarity { table, deep, combined }
+    }
+
+    /// The similarity of a tool to each need.
+    pub(super) fn need_similarities(&self, view: &VectorView<'_>, id: ToolId) -> Vec<f32> {
+        let tool = self.deep_tool(view, id);
+        let similarity = |(at, need): (usize, &QuantisedVector)| {
+            let table = view.table.dot(id.index(), need);
+            let deep = tool.and_then(|(query, index)| {
+                Some(index.vectors.dot(id.index(), query.needs.get(at)?.as_ref()?))
+            });
+            if self.deep.is_some() { combine(table, deep) } else { table }
+        };
+        self.table.needs.iter().enumerate().map(similarity).collect()
+    }
+
+    /// The deep vectors of the query, and the index that contains the deep vector of the tool. `None` if one of the two
+    /// vectors is missing.
+    fn deep_tool<'a>(
+        &'a self,
+        view: &'a VectorView<'_>,
+        id: ToolId,
+    ) -> Option<(&'a EncodedQuery, &'a DeepIndex)> {
+        let index = view.deep.as_deref().filter(|index| index.present[id.index()])?;
+        Some((self.deep.as_ref()?, index))
+    }
+
+    /// The similarity of a tool to the query, computed from its similarity to the entire text and to each need.
     pub(super) fn similarity(&self, whole: f32, need_similarities: &[f32]) -> f32 {
         let needs = need_similarities.iter().copied().filter(|_| self.needs_are_independent);
         needs
             .reduce(f32::max)
             .map_or(whole, |need| (1.0 - NEED_WEIGHT) * whole + NEED_WEIGHT * need)
     }
+}
+
+/// The similarity of a tool to a query as a whole.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct WholeSimilarity {
+    /// The cosine of the vectors from the table.
+    pub(super) table: f32,
+    /// The cosine of the deep vectors, if both exist.
+    pub(super) deep: Option<f32>,
+    pub(super) combined: f32,
+}
+
+/// Combines the cosines of the two tiers. No other function decides how they are combined. If the tool has no deep
+/// vector yet, the deep cosine is estimated from the cosine of the table.
+fn combine(table: f32, deep: Option<f32>) -> f32 {
+    let deep = deep.unwrap_or(ESTIMATE_SLOPE * table + ESTIMATE_BASE);
+    DEEP_WEIGHT * deep + TABLE_WEIGHT * table
 }
 
 /// Replaces misspelled words in the text, because a misspelled word has no useful vector. A word that the vector table

@@ -1,14 +1,18 @@
 //! The vectors of the tools of a catalog.
 //!
-//! They are computed with a table of token vectors, which is built in or provided by the caller. They are not computed
+//! Each tool has a vector from a table, and may have a deep vector from a transformer (see `deep_vectors`). The vectors
+//! from the table are computed with a table of token vectors, which is built in or provided by the caller. They are not computed
 //! before the first search, because many programs that have a catalog never search. In such programs the table is not
 //! even parsed. The next generation of a catalog copies the vectors of unchanged tools and computes only those of the
 //! other tools.
 
-use std::sync::OnceLock;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use toolcrib_embed::{EmbeddedField, EmbeddingModel, FlatIndex, QuantisedVector};
 
+use super::deep_index::{DeepCatalog, DeepIndex};
+use super::deep_vectors::{DeepVectors, EncodedQuery, ToolText};
 use super::vector_table::VectorTable;
 use crate::catalog::Catalog;
 use crate::ingest::{Part, walk};
@@ -20,6 +24,16 @@ use crate::tool::Tool;
 pub(crate) struct Vectors {
     table: VectorTable,
     computed: OnceLock<CatalogVectors>,
+    deep: DeepVectors,
+    deep_catalog: OnceLock<DeepCatalog>,
+}
+
+/// The vectors of all tools, as one search reads them.
+#[derive(Debug)]
+pub(super) struct VectorView<'a> {
+    pub(super) table: &'a FlatIndex,
+    /// `None` if no tool has a deep vector.
+    pub(super) deep: Option<Arc<DeepIndex>>,
 }
 
 /// One vector for each tool, in the order of the catalog.
@@ -41,14 +55,14 @@ pub struct EmbeddingWork {
 }
 
 impl Vectors {
-    /// Vectors that will be computed with this table on first use.
-    pub(crate) fn of(table: &VectorTable) -> Self {
-        Self { table: table.clone(), computed: OnceLock::new() }
+    /// Vectors that will be computed with this table on first use, and the deep vectors that there are.
+    pub(crate) fn of(table: &VectorTable, deep: &DeepVectors) -> Self {
+        Self { table: table.clone(), deep: deep.clone(), ..Self::default() }
     }
 
-    /// Whether these vectors are computed with this table.
-    pub(crate) fn are_of(&self, table: &VectorTable) -> bool {
-        self.table == *table
+    /// Whether these vectors are from this table and this encoder.
+    pub(crate) fn are_of(&self, table: &VectorTable, deep: &DeepVectors) -> bool {
+        self.table == *table && self.deep == *deep
     }
 
     fn model(&self) -> &EmbeddingModel {
@@ -66,27 +80,61 @@ impl Vectors {
         self.model().pieces(word).len() == 1
     }
 
-    /// The vectors of the tools of `catalog`, computed if necessary. `catalog` must be the catalog that these vectors
-    /// belong to.
-    pub(super) fn index(&self, catalog: &Catalog, limits: &Limits) -> &FlatIndex {
-        &self.computed(catalog, limits).index
+    /// Embeds a query with the encoder. Returns `None` if there is none, or if it does not know the language.
+    pub(super) fn deep_query(&self, text: &str, needs: &[Range<usize>]) -> Option<EncodedQuery> {
+        self.deep.encoder()?.embed_query(text, needs)
     }
 
-    /// Computes the vectors, unless they were already computed, and returns how many were computed and how many were
-    /// reused.
+    /// The vectors of the tools of `catalog`, computed if necessary. `catalog` must be the catalog that these vectors
+    /// belong to. Deep vectors are not computed here.
+    pub(super) fn view(&self, catalog: &Catalog, limits: &Limits) -> VectorView<'_> {
+        let table = &self.computed(catalog, limits).index;
+        VectorView {
+            table,
+            deep: self.deep_catalog(catalog).and_then(|deep| deep.index(&self.deep)),
+        }
+    }
+
+    /// Computes the vectors from the table, unless they were already computed, and returns how many were computed and
+    /// how many were reused. Deep vectors that are missing are requested.
     pub(crate) fn prepare(&self, catalog: &Catalog, limits: &Limits) -> EmbeddingWork {
+        self.request_deep(catalog);
         self.computed(catalog, limits).work
+    }
+
+    /// Requests the deep vectors that are missing, unless this was done before.
+    pub(crate) fn request_deep(&self, catalog: &Catalog) {
+        // Requests are made when the catalog is first looked at.
+        self.deep_catalog(catalog);
+    }
+
+    /// The texts of the tools without a deep vector. Empty if there is no encoder.
+    pub(crate) fn missing_deep(&self, catalog: &Catalog) -> Vec<ToolText> {
+        self.deep_catalog(catalog).map(|deep| deep.missing(catalog, &self.deep)).unwrap_or_default()
     }
 
     fn computed(&self, catalog: &Catalog, limits: &Limits) -> &CatalogVectors {
         self.computed.get_or_init(|| CatalogVectors::of(self.model(), catalog, limits, |_| None))
     }
 
+    /// The deep vectors of the catalog, if there is an encoder. At the first call, the missing ones are requested.
+    fn deep_catalog(&self, catalog: &Catalog) -> Option<&DeepCatalog> {
+        self.deep.is_available().then(|| {
+            self.deep_catalog.get_or_init(|| {
+                let deep_catalog = DeepCatalog::new(catalog);
+                if self.deep.accepts_requests() {
+                    self.deep.request(deep_catalog.missing(catalog, &self.deep));
+                }
+                deep_catalog
+            })
+        })
+    }
+
     /// Returns the vectors for `catalog`, which replaces the catalog `before`, to which `self` belongs. The vectors of
     /// tools that did not change are copied. If the vectors of `self` were never computed, there is nothing to copy,
     /// and the new ones are not computed yet either.
     pub(crate) fn next(&self, before: &Catalog, catalog: &Catalog, limits: &Limits) -> Self {
-        let next = Self::of(&self.table);
+        let next = Self::of(&self.table, &self.deep);
         let same = |computed: &&CatalogVectors| {
             computed.description_bytes == limits.indexed_description_bytes
         };
@@ -103,6 +151,7 @@ impl Vectors {
     /// Size of the computed vectors on the heap, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.computed.get().map_or(0, |computed| computed.index.bytes())
+            + self.deep_catalog.get().map_or(0, DeepCatalog::bytes)
     }
 }
 

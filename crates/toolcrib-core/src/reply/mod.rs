@@ -7,7 +7,7 @@ mod other_systems;
 mod text_formats;
 mod transcript;
 
-pub(crate) use transcript::names_in;
+pub(crate) use transcript::{NO_FIT, names_in};
 
 use std::collections::BTreeMap;
 

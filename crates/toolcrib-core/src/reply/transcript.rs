@@ -34,6 +34,8 @@ pub(crate) fn names_in(text: &str) -> Option<Vec<String>> {
             if let Some(loaded) = loaded(&fields) {
                 names = loaded;
             }
+        } else {
+            ours |= line.starts_with(NO_FIT);
         }
     }
     ours.then_some(names)
@@ -43,6 +45,9 @@ pub(crate) fn names_in(text: &str) -> Option<Vec<String>> {
 fn is_metadata(fields: &Fields<'_>) -> bool {
     METADATA_KEYS.iter().any(|key| fields.get(key).is_some())
 }
+
+/// The beginning of the note that no tool fits a query. A reply may consist of this note alone.
+pub(crate) const NO_FIT: &str = "No tool here fits ";
 
 /// Keys that show that an object is the metadata of a reply.
 const METADATA_KEYS: [&str; 7] =

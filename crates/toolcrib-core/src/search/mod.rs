@@ -95,6 +95,9 @@ struct SearchResults {
     /// Whether a query found nothing, or a requested name was not even similar to an existing one. If so, and if the
     /// reply has no hits, the reply lists what is available.
     found_nothing: bool,
+    /// Whether a note names the nearest tools of a query that no tool fits. If so, the list of what is available is left
+    /// out, so that a wrong refusal costs little.
+    named_nearest: bool,
     omitted: Vec<String>,
     corrections: Vec<Correction>,
     notes: Vec<String>,
@@ -172,7 +175,14 @@ impl Crib {
             // No tool fits the words, but the pattern found some tools, so the reply must not say that nothing fits.
             results.fit = None;
         }
-        results.found_nothing |= results.picked.is_empty() && results.missing.is_empty();
+        if results.fit == Some(Fit::Weak)
+            && self.settings().search.refuse
+            && !results.picked.is_empty()
+        {
+            results.notes.push(word_search::WEAK_FIT_NOTE.into());
+        }
+        results.found_nothing |=
+            results.picked.is_empty() && results.missing.is_empty() && !results.named_nearest;
         let query = displayed_query(ask);
         let circling =
             if asks > 0 { conversation.guard.searched(&query) } else { LoopWarning::None };

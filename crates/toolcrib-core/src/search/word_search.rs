@@ -1,20 +1,29 @@
 //! Answers a query in words. Decides which hits of a ranking are returned, and when none is.
 
 use super::SearchResults;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, ToolId};
 use crate::conversation::Conversation;
 use crate::crib::Crib;
 use crate::query::WordQuery;
 use crate::rank::{Fit, Hit, Ranking, is_confident_enough_to_show};
+use crate::reply::NO_FIT;
 use crate::turn_context::TurnContext;
 use toolcrib_text::json::data;
-use toolcrib_text::shorten;
+use toolcrib_text::{first_sentence, shorten};
 
 /// Maximum length of a query that is repeated in a note, in characters.
 const MAX_NOTE_CHARS: usize = 80;
 /// Number of tools that are named if none fits. If the decision that none fits is wrong, the model can load one of the
 /// named tools with a single `select:`.
 const NAMED_WITHOUT_FIT: usize = 3;
+/// Maximum size of the note that no tool fits, in tokens.
+const NO_FIT_NOTE_TOKENS: usize = 120;
+/// Maximum lengths of the first sentence of a named tool, in characters. The first length with which the note is small
+/// enough is used. 0 means no sentence.
+const SENTENCE_CHARS: [usize; 4] = [100, 70, 40, 0];
+/// The note that a weak fit gets.
+pub(super) const WEAK_FIT_NOTE: &str = "Weak fit: possibly none of these tools does what you need. Read a description before you \
+                             call its tool; if none serves, search once in other words or answer without a tool.";
 
 impl Crib {
     /// Returns the hits for one query. If no tool fits, it returns no hits and adds a note that names the nearest
@@ -38,7 +47,7 @@ impl Crib {
         let fit = self.decide_fit(&ranked.hits).map(|decision| decision.fit);
         results.fit = results.fit.max(fit);
         if ranked.hits.is_empty() || fit == Some(Fit::None) {
-            results.found_nothing = true;
+            results.named_nearest |= !ranked.hits.is_empty();
             results.notes.push(self.no_fit_note(query, &ranked));
             return Vec::new();
         }
@@ -74,15 +83,35 @@ impl Crib {
     /// The note that no tool fits a query, and what the model can do next.
     fn no_fit_note(&self, query: &str, ranked: &Ranking) -> String {
         let query = data(&shorten(query, MAX_NOTE_CHARS));
-        let name = |hit: &Hit| data(self.catalog().tool(hit.id).name());
-        let nearest: Vec<String> = ranked.hits.iter().take(NAMED_WITHOUT_FIT).map(name).collect();
+        let nearest = &ranked.hits[..ranked.hits.len().min(NAMED_WITHOUT_FIT)];
         if nearest.is_empty() {
             return format!("Nothing matches {query}. Try another word for it, or fewer words.");
         }
-        format!(
-            "No tool here fits {query}. Nearest: {}; load one with select:NAME if it serves, or answer without a tool.",
-            nearest.join(", ")
-        )
+        let note = |sentence_chars: usize| {
+            let named: Vec<String> =
+                nearest.iter().map(|hit| self.named(hit.id, sentence_chars)).collect();
+            format!(
+                "{NO_FIT}{query}. Nearest: {}. If one serves after all, load it with select:NAME; otherwise answer without a tool.",
+                named.join("; ")
+            )
+        };
+        let mut notes = SENTENCE_CHARS.into_iter().map(note);
+        let longest = notes.next().unwrap_or_default();
+        if self.counter().count(&longest) <= NO_FIT_NOTE_TOKENS {
+            return longest;
+        }
+        let fits = |note: &String| self.counter().count(note) <= NO_FIT_NOTE_TOKENS;
+        let shorter: Vec<String> = notes.collect();
+        shorter.iter().find(|note| fits(note)).or(shorter.last()).cloned().unwrap_or(longest)
+    }
+
+    /// The name of a tool and the first sentence of its description.
+    fn named(&self, id: ToolId, sentence_chars: usize) -> String {
+        let tool = self.catalog().tool(id);
+        match first_sentence(tool.description(), sentence_chars) {
+            sentence if sentence_chars == 0 || sentence.is_empty() => data(tool.name()),
+            sentence => format!("{} ({})", data(tool.name()), data(&sentence)),
+        }
     }
 }
 

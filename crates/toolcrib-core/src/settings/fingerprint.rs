@@ -34,6 +34,7 @@ impl Settings {
             // The table is not hashed, because it has ten megabytes. It affects which tools a search finds, but not
             // what is disclosed.
             vector_table: _,
+            deep_vectors: _,
             search,
             limits,
             own_names,
@@ -80,9 +81,9 @@ fn hash_listing(listing: &ListingSettings, hasher: &mut impl Hasher) {
 }
 
 fn hash_rank(rank: &RankSettings, hasher: &mut impl Hasher) {
-    let RankSettings { ranker, cap, embedding_model, bm25 } = rank;
+    let RankSettings { ranker, cap, embedding_model, tier, bm25 } = rank;
     let Bm25Settings { k1, b, parameters, substring } = bm25;
-    (ranker, cap, embedding_model).hash(hasher);
+    (ranker, cap, embedding_model, tier).hash(hasher);
     (k1.to_bits(), b.to_bits(), parameters, substring).hash(hasher);
 }
 

@@ -38,9 +38,6 @@ fn a_query_that_no_tool_fits_loads_nothing_and_names_the_nearest_tools() {
     let crib = by_words();
     let mut chat = Chat::new(&crib);
     let reply = chat.search(UNSERVABLE);
-    let mut all: Vec<String> = office().iter().map(|tool| tool["name"].to_string()).collect();
-    all.sort();
-    let all: Vec<Value> = all.iter().map(|name| serde_json::from_str(name).unwrap()).collect();
     assert_eq!(
         json_of(&reply),
         json!({
@@ -49,10 +46,9 @@ fn a_query_that_no_tool_fits_loads_nothing_and_names_the_nearest_tools() {
             "hits": [],
             "loaded": [],
             "missing": [],
-            "available": {"names": all},
             "notes": [format!(
-                "No tool here fits \"{UNSERVABLE}\". Nearest: \"github__list_issues\"; \
-                 load one with select:NAME if it serves, or answer without a tool."
+                "No tool here fits \"{UNSERVABLE}\". Nearest: \"github__list_issues\" (\"List the issues of a \
+                 repository.\"). If one serves after all, load it with select:NAME; otherwise answer without a tool."
             )],
         })
     );
@@ -185,6 +181,34 @@ fn rankers_of_other_systems_have_no_confidence() {
     }
 }
 
+/// If a refusal is wrong, it must not cost the model many tokens, whatever the descriptions are.
+#[test]
+fn the_note_that_no_tool_fits_is_short_and_says_what_the_nearest_tools_do() {
+    let long = "Lists every issue that anybody ever opened in any of the repositories of an organisation. ";
+    let tools = ["one", "two", "three", "four"].map(|name| {
+        let name = format!("issue_tracker_{name}");
+        tool(&name, &long.repeat(4), &json!({}))
+    });
+    let crib = Crib::new(catalog(&tools), Preset::Words.settings());
+    let query = format!("issues {UNSERVABLE}");
+    let reply = Chat::new(&crib).search(&query);
+    assert_eq!((reply.fit, reply.notes.len()), (Some(Fit::None), 1));
+    let note = &reply.notes[0];
+    assert!(crib.counter().count(note) <= 120, "{note}");
+    assert_eq!(note.matches("issue_tracker_").count(), 3, "{note}");
+    assert!(note.contains("(\"Lists every"), "{note}");
+}
+
+#[test]
+fn a_weak_fit_is_noted_in_words() {
+    let crib = by_words();
+    let reply = Chat::new(&crib).search("merge jugglers, acrobats, magicians");
+    let notes: Vec<bool> = reply.notes.iter().map(|note| note.starts_with("Weak fit: ")).collect();
+    assert_eq!((reply.fit, &notes[..]), (Some(Fit::Weak), &[true][..]), "{reply:?}");
+    let strong = Chat::new(&crib).search("merge a pull request");
+    assert_eq!((strong.fit, strong.notes.len()), (Some(Fit::Strong), 0));
+}
+
 #[test]
 fn every_reply_format_says_that_no_tool_fits() {
     let crib = by_words();
@@ -198,7 +222,11 @@ fn every_reply_format_says_that_no_tool_fits() {
     ] {
         let text = reply.text(form);
         let has_note = text.contains("No tool here fits") && text.contains("select:NAME");
-        assert!(has_note && text.contains("mail__send"), "{form:?}: {text}");
+        assert!(has_note && text.contains("github__list_issues"), "{form:?}: {text}");
+        assert!(
+            !text.contains("mail__send"),
+            "the list of all tools is left out: {form:?}: {text}"
+        );
     }
 }
 

@@ -8,6 +8,7 @@ mod activation;
 mod call;
 mod confidence;
 mod custom_ranker;
+mod deep_vectors;
 mod disclose;
 #[cfg(feature = "presets")]
 mod docs;

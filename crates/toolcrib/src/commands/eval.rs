@@ -7,9 +7,11 @@ use std::path::Path;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
+use toolcrib_core::Crib;
 use toolcrib_eval::{Dataset, DatasetReport, EvalScore, RunLine, evaluate, mean_score};
 
 use crate::args::EvalArgs;
+use crate::deep::{self, Embedding};
 use crate::output::{Failure, Output, print_stderr};
 use crate::progress::ProgressBar;
 use crate::vectors;
@@ -22,8 +24,12 @@ struct EvalReport {
 }
 
 pub(crate) fn run(args: &EvalArgs, output: &mut Output) -> Result<bool, Failure> {
-    let named = args.vectors.embedding_model.as_deref();
-    let settings = vectors::load_vectors(args.preset.settings(), named, None)?;
+    let settings = vectors::load_vectors(
+        args.preset.settings(),
+        &args.vectors,
+        None,
+        Embedding::BeforeRanking,
+    )?;
     let limit = args.limit.unwrap_or(usize::MAX);
     let mut datasets = Vec::new();
     let mut runs = Vec::new();
@@ -40,7 +46,8 @@ pub(crate) fn run(args: &EvalArgs, output: &mut Output) -> Result<bool, Failure>
         }
         warn_of_missing_gold(&set);
         let mut progress = ProgressBar::on_stderr(&set.name, set.queries.len().min(limit));
-        let (report, run) = evaluate(set, &settings, limit, || progress.advance());
+        let embed = |crib: &Crib| deep::embed_missing(crib, "embedding tools");
+        let (report, run) = evaluate(set, &settings, limit, embed, || progress.advance());
         progress.clear();
         datasets.push(report);
         runs.extend(run);
@@ -97,6 +104,7 @@ fn table(report: &EvalReport) -> Table {
         "R@10",
         "MRR",
         "complete@5",
+        "effective R@5",
         "answered",
         "unservable",
         "unservable answered",
@@ -135,8 +143,9 @@ fn row(name: &str, counts: Option<[usize; 3]>, score: &EvalScore) -> Vec<String>
     let times = [score.build_ms, score.p50_us, score.p99_us].map(|time| format!("{time:.1}"));
     let mut cells = vec![name.to_owned(), tools, queries];
     cells.extend(shares);
-    let answered = format_share(score.answered);
-    cells.extend([answered, unservable, format_share(score.unservable_answered)]);
+    let (effective, answered) =
+        (format_share(score.effective_recall5), format_share(score.answered));
+    cells.extend([effective, answered, unservable, format_share(score.unservable_answered)]);
     cells.extend(times);
     cells
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use toolcrib_core::policy::{Verdict, VerdictReason};
-use toolcrib_core::rank::{Explanation, Fit, ScorePart, Similarity};
+use toolcrib_core::rank::{Explanation, Fit, ScorePart, Similarity, Tier};
 use toolcrib_core::{Conversation, Crib, FourCharsPerToken, Query, Scope, TurnContext, WordQuery};
 
 use super::tool_source::{ToolSource, find_tool};
 use crate::args::ExplainArgs;
+use crate::deep;
 use crate::output::{Failure, Output};
 
 /// Number of tools that are explained if the command line names no tool.
@@ -43,6 +44,9 @@ pub(crate) fn run(args: &ExplainArgs, output: &mut Output) -> Result<bool, Failu
     let counter = Arc::new(FourCharsPerToken);
     let ToolSource { crib, scope, .. } =
         ToolSource::load(&args.source, Some(&args.vectors), counter)?;
+    if !args.fast {
+        deep::embed_missing(&crib, "embedding tools");
+    }
     let words = match crib.parse(&args.query, &scope) {
         Query::Words(words) => words,
         Query::Select(_) | Query::Browse => {
@@ -156,10 +160,20 @@ fn print(
 fn confidence_line(explanation: &Explanation) -> Option<String> {
     let (confidence, coverage) = (explanation.confidence?, explanation.coverage?);
     let similarity = explanation.similarity.as_ref();
-    let from = match similarity.and_then(|both| both.confidence_similarity) {
+    let from = match similarity.and_then(|both| Some((both, both.top_similarity?))) {
         _ if explanation.exact_bonus > 0.0 => "the exact name".to_owned(),
-        Some(near) => {
-            format!("similarity {near:.3} or query coverage {coverage:.2}, whichever gives more")
+        Some((both, top)) => {
+            let background = match both.tier {
+                Tier::Deep => format!(" (background {:.3})", both.background),
+                _ => String::new(),
+            };
+            let gap = match both.gap {
+                gap if gap > 0.0 => format!(", {gap:.3} points below the best"),
+                _ => String::new(),
+            };
+            format!(
+                "similarity {top:.3}{background}{gap}, or query coverage {coverage:.2}, whichever gives more"
+            )
         }
         None => format!("query coverage {coverage:.2}"),
     };
@@ -179,7 +193,19 @@ fn combined_lines(both: &Similarity, words: &[String]) -> Vec<String> {
     } else {
         String::new()
     };
-    lines.push(format!("{:>10.4}  meaning: cosine {:.3}{needs}", both.vectors, both.cosine));
+    let cosines = match (both.tier, both.deep_cosine) {
+        (Tier::Deep, Some(deep)) => {
+            format!("cosine {deep:.3} (encoder), {:.3} (table)", both.cosine)
+        }
+        (Tier::Deep, None) => {
+            format!("cosine {:.3} (table); the encoder's is estimated from it", both.cosine)
+        }
+        _ => format!("cosine {:.3} (table)", both.cosine),
+    };
+    lines.push(format!("{:>10.4}  meaning: {cosines}{needs}", both.vectors));
+    if both.general_bonus > 0.0 {
+        lines.push(format!("{:>10.4}  the tool works on any subject", both.general_bonus));
+    }
     if both.coverage_bonus > 0.0 {
         lines.push(format!(
             "{:>10.4}  coverage of {} needs: it is the first hit, or serves a need that no hit before it serves",

@@ -8,6 +8,7 @@ use toolcrib_tokens::{Vocabulary, VocabularyCounter};
 
 use super::tool_source::ToolSource;
 use crate::args::SearchArgs;
+use crate::deep;
 use crate::output::{Failure, Output};
 
 /// Minimum score of a tool whose exact name is in the query. All other scores are much smaller.
@@ -21,6 +22,9 @@ pub(crate) fn run(args: &SearchArgs, output: &mut Output) -> Result<bool, Failur
     let counter = VocabularyCounter::exact(Vocabulary::O200k).shared();
     let ToolSource { crib, scope, .. } =
         ToolSource::load(&args.source, Some(&args.vectors), counter)?;
+    if !args.fast {
+        deep::embed_missing(&crib, "embedding tools");
+    }
     let ask = SearchRequest::query(&args.query).with_limit(args.limit);
     let reply = crib.search(&TurnContext::new(&scope), &mut Conversation::new(), &ask);
     let browsed = reply.available.is_some() && reply.notes.is_empty() && reply.missing.is_empty();

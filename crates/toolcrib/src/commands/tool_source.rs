@@ -21,6 +21,7 @@ use super::gateway::environment;
 use crate::args::{Overrides, SourceArgs, VectorArgs};
 use crate::config::location::{Location, note_unused_config};
 use crate::config::network::{self, LoadedConfig};
+use crate::deep::Embedding;
 use crate::load;
 use crate::output::{Failure, print_stderr};
 
@@ -76,7 +77,7 @@ impl ToolSource {
         }
         let file = config.location.as_ref().map(|location| location.path().to_owned());
         let config = match vectors {
-            Some(vectors) => config.with_vectors(vectors.embedding_model.as_deref(), None)?,
+            Some(vectors) => config.with_vectors(vectors, None, Embedding::BeforeRanking)?,
             None => config,
         };
         let gateway = config.sections.gateway;

@@ -12,7 +12,8 @@ use toolcrib_server::{ConfigError, ConfigFile, HttpSettings};
 
 use super::location::Location;
 use super::{disabled_servers, engine_settings, with_resolved_paths};
-use crate::args::Overrides;
+use crate::args::{Overrides, VectorArgs};
+use crate::deep::Embedding;
 use crate::output::Failure;
 use crate::vectors;
 
@@ -78,16 +79,17 @@ impl LoadedConfig {
         self
     }
 
-    /// Loads the vector table, which only commands that rank need. `named` is the table that the command line names; if
-    /// it is `None`, the table in the config is loaded. `before` is the previous config's settings; if they already
+    /// Loads the vector table, which only commands that rank need. `arguments` are those of the command line, which
+    /// override the config. `before` is the previous config's settings; if they already
     /// have the table, it is reused.
     pub(crate) fn with_vectors(
         mut self,
-        named: Option<&Path>,
+        arguments: &VectorArgs,
         before: Option<&Settings>,
+        embedding: Embedding,
     ) -> Result<Self, Failure> {
         let settings = &mut self.sections.gateway.settings;
-        *settings = vectors::load_vectors(std::mem::take(settings), named, before)?;
+        *settings = vectors::load_vectors(std::mem::take(settings), arguments, before, embedding)?;
         Ok(self)
     }
 

@@ -23,6 +23,8 @@ mod client_isolation;
 mod client_limits;
 mod connections;
 mod crash;
+#[cfg(feature = "deep")]
+mod deep_tier;
 mod environment;
 mod faulty_http_server;
 mod faulty_sse_server;

@@ -88,6 +88,15 @@ fn queries_that_no_tool_serves_are_run_and_their_answers_are_counted() {
             (Some(1.0), Some(0.0))
         );
     }
+    // A servable query that is refused does not count for the effective recall, although its tool was ranked first.
+    let refused = r#"{"id":"3","query":"invoice gondolas, lanterns, jugglers, acrobats, trombones and a brass band in Venice","gold":["create_invoice"]}"#;
+    file("refused/catalog.jsonl", tools);
+    file("refused/queries.jsonl", &format!("{}\n{refused}", lines[0]));
+    let run =
+        toolcrib(&["eval", "--json", "--preset", "words", &folder.replace("none", "refused")]);
+    let mean = &run.json()["mean"];
+    let shares = ["recall@5", "effective_recall@5", "answered"].map(|key| mean[key].as_f64());
+    assert_eq!(shares, [Some(1.0), Some(0.5), Some(0.5)], "{run:?}");
     // For a ranker that does not judge how well a hit fits, the share of answered queries is not reported.
     let hermes = toolcrib(&["eval", "--json", "--preset", "hermes", folder]).json();
     assert!(hermes["mean"].get("answered").is_none(), "{hermes}");

@@ -7,6 +7,8 @@ mod closed_stderr;
 #[cfg(unix)]
 mod connect;
 mod contract;
+#[cfg(feature = "deep")]
+mod deep;
 mod demo;
 mod docs;
 mod eval;

@@ -140,7 +140,8 @@ fn our_own_table_takes_precedence_over_model2vec_files_in_the_same_folder() {
     let inside = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolcrib-embed/weights/table.bin");
     fs::copy(inside, &own).unwrap();
     let folder = folder.to_str().unwrap();
-    let explain = ["explain", "--catalog", &catalog, "--json", "rainy"];
+    // The folder has no encoder, so the table is compared with the built-in table alone.
+    let explain = ["explain", "--catalog", &catalog, "--tier", "table", "--json", "rainy"];
     let with_own = [&explain[..], &["--embedding-model", folder]].concat();
     assert_eq!(toolcrib(&with_own).json(), toolcrib(&explain).json());
     fs::write(own, "TCRIBEM1").unwrap();

@@ -2,6 +2,7 @@
 //!
 //! - `behaviours` shows each row of docs/presets.
 //! - `callers` tries what a key must not give access to.
+//! - `deep_tier` waits until the encoder has embedded the tools of a request.
 //! - `differential` plays a conversation with and without Toolcrib, and expects the agent to see the same.
 //! - `endless_responses` has a provider that never stops.
 //! - `key_leaks` puts keys in wrong places.
@@ -23,6 +24,8 @@ mod agent;
 mod api;
 mod behaviours;
 mod callers;
+#[cfg(feature = "deep")]
+mod deep_tier;
 mod differential;
 #[cfg(target_os = "linux")]
 mod endless_responses;

@@ -85,6 +85,12 @@ impl Replica {
         fs::rename(new, file).unwrap();
     }
 
+    /// Returns the folder in which the proxy keeps its state.
+    #[cfg(feature = "deep")]
+    pub(crate) fn state(&self) -> std::path::PathBuf {
+        self.folder.path().join("state")
+    }
+
     /// Returns everything that the proxy has logged so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap()

@@ -77,7 +77,7 @@ pub(crate) fn run(args: &CallArgs, output: &mut Output) -> Result<bool, Failure>
         profile: args.profile.clone(),
         own: args.own,
         overrides: Overrides::default(),
-        vectors: VectorArgs { embedding_model: None },
+        vectors: VectorArgs::default(),
     };
     let answer = call_tool(&gateway, config, &call.name, &call.arguments)?;
     report(&call, &answer, output)

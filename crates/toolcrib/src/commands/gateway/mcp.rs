@@ -16,6 +16,7 @@ use super::{
 };
 use crate::args::McpArgs;
 use crate::config::network::LoadedConfig;
+use crate::deep::Embedding;
 use crate::output::{Failure, Output, print_stderr};
 
 /// Bytes by which a line of the client may exceed the maximum size of a request. The gateway then still sees that the
@@ -81,12 +82,11 @@ pub(super) fn start_own_gateway(
     args: &McpArgs,
     config: LoadedConfig,
 ) -> Result<Arc<Gateway>, Failure> {
-    let named = args.vectors.embedding_model.as_deref();
-    let config = config.with_vectors(named, None)?;
+    let config = config.with_vectors(&args.vectors, None, Embedding::InBackground)?;
     let file = config.location.clone().map(watch::WatchedFile::new);
     let gateway = start_gateway(config.sections.gateway, PoolClients::One);
     if file.is_some() {
-        let command_line = (args.overrides.clone(), args.vectors.embedding_model.clone());
+        let command_line = (args.overrides.clone(), args.vectors.clone());
         let folder = std::env::current_dir().unwrap_or_default();
         let watch = watch::ConfigWatch { http: config.sections.http, file, command_line, folder };
         tokio::spawn(watch::watch_config(gateway.clone(), watch, None, |_| Ok(())));

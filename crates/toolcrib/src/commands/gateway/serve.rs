@@ -20,13 +20,14 @@ use super::{
 };
 use crate::args::ServeArgs;
 use crate::config::network::{LoadedConfig, Sections};
+use crate::deep::Embedding;
 use crate::output::{Failure, Output, print_stderr};
 
 pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failure> {
     log::start();
-    let named = args.vectors.embedding_model.as_deref();
     let location = find_config_and_log(args.config.as_deref())?;
-    let config = load_config(location.as_ref(), &args.overrides)?.with_vectors(named, None)?;
+    let config = load_config(location.as_ref(), &args.overrides)?;
+    let config = config.with_vectors(&args.vectors, None, Embedding::InBackground)?;
     let file = config.location.clone().map(watch::WatchedFile::new);
     block_on(async {
         let stop = stop_on_signals()?;
@@ -74,7 +75,7 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
                 file.display()
             ));
         }
-        let command_line = (args.overrides.clone(), args.vectors.embedding_model.clone());
+        let command_line = (args.overrides.clone(), args.vectors.clone());
         let folder = std::env::current_dir().unwrap_or_default();
         let watch = watch::ConfigWatch { http, file, command_line, folder };
         let args = args.clone();

@@ -13,9 +13,10 @@ use toolcrib_mcp::Gateway;
 use toolcrib_server::HttpSettings;
 
 use super::listener::Listener;
-use crate::args::Overrides;
+use crate::args::{Overrides, VectorArgs};
 use crate::config::location::Location;
 use crate::config::network::{LoadedConfig, load_in};
+use crate::deep::Embedding;
 use crate::output::Failure;
 
 /// Interval at which the file is read.
@@ -89,7 +90,7 @@ pub(super) struct ConfigWatch {
     /// The config file, if there is one.
     pub(super) file: Option<WatchedFile>,
     /// The overrides and the vector table from the command line, which apply to every reloaded config.
-    pub(super) command_line: (Overrides, Option<PathBuf>),
+    pub(super) command_line: (Overrides, VectorArgs),
     /// The working folder of the client that the gateway was started for.
     pub(super) folder: PathBuf,
 }
@@ -128,8 +129,9 @@ impl ConfigWatch {
     ) {
         let before = gateway.config();
         let (overrides, vectors) = &self.command_line;
-        let loaded = load_in(Some(location), overrides, &self.folder)
-            .and_then(|new| new.with_vectors(vectors.as_deref(), Some(&before.settings)));
+        let loaded = load_in(Some(location), overrides, &self.folder).and_then(|new| {
+            new.with_vectors(vectors, Some(&before.settings), Embedding::InBackground)
+        });
         match loaded.and_then(|new| apply_elsewhere(&new).map(|()| new)) {
             Ok(loaded) => {
                 for warning in &loaded.warnings {

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolcrib_core::Preset;
+use toolcrib_core::rank::TierSetting;
 use toolcrib_mcp::os_text;
 use toolcrib_proxy::RequestedMode;
 
-use crate::args::{McpArgs, Overrides};
+use crate::args::{McpArgs, Overrides, VectorArgs};
 
 /// The options of the command line that affect what a gateway shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +20,7 @@ pub(super) struct ClientOptions {
     /// An absolute path.
     #[serde(with = "os_text::option")]
     embedding_model: Option<PathBuf>,
+    tier: Option<TierSetting>,
 }
 
 impl ClientOptions {
@@ -35,6 +37,7 @@ impl ClientOptions {
             mode: mode.map(str::to_owned),
             context: *context,
             embedding_model: args.vectors.embedding_model.as_ref().map(absolute),
+            tier: args.vectors.tier,
         }
     }
 
@@ -57,9 +60,9 @@ impl ClientOptions {
         }
     }
 
-    /// Returns the folder of the vector table that the command line names.
-    pub(super) fn embedding_model(&self) -> Option<&PathBuf> {
-        self.embedding_model.as_ref()
+    /// Returns the options that choose the vectors.
+    pub(super) fn vectors(&self) -> VectorArgs {
+        VectorArgs { embedding_model: self.embedding_model.clone(), tier: self.tier }
     }
 }
 
@@ -85,13 +88,17 @@ mod tests {
             "9",
             "--embedding-model",
             "/m",
+            "--tier",
+            "table",
         ];
         let Command::Mcp(args) = Args::try_parse_from(line).unwrap().command else { panic!() };
         let options = ClientOptions::read(&ClientOptions::new(&args).to_value());
         let Overrides { preset, mode, context } = options.overrides();
         assert_eq!((preset, context), (Some(Preset::Hermes), Some(9)));
         assert_eq!(mode, args.overrides.mode);
-        assert_eq!(options.embedding_model(), Some(&PathBuf::from("/m")));
+        let vectors = options.vectors();
+        assert_eq!(vectors.embedding_model, Some(PathBuf::from("/m")));
+        assert_eq!(vectors.tier, Some(TierSetting::Table));
         let off = ClientOptions { mode: Some("off".into()), ..ClientOptions::default() };
         assert_eq!(off.overrides().mode, Some(RequestedMode::Off));
     }

@@ -20,6 +20,7 @@ use super::super::{SHUTDOWN_TIMEOUT, environment, watch};
 use super::client_options::ClientOptions;
 use crate::config::location::Location;
 use crate::config::network::load_in;
+use crate::deep::Embedding;
 use crate::output::Failure;
 
 /// How long a background gateway waits for its first client.
@@ -106,7 +107,7 @@ impl SharedGateways {
         if let Some(shared) = gateways.iter().find(can_share) {
             return Ok(shared.join(id, hello));
         }
-        let config = config.with_vectors(options.embedding_model().map(PathBuf::as_path), None)?;
+        let config = config.with_vectors(&options.vectors(), None, Embedding::InBackground)?;
         let watched = watch::WatchedFile::new(location.clone());
         let pool = Arc::clone(self.pool.lock().get_or_insert_with(|| {
             ServerPool::new(&config.sections.gateway, environment(), PoolClients::Many)
@@ -121,7 +122,7 @@ impl SharedGateways {
         let watch = watch::ConfigWatch {
             http: config.sections.http,
             file: Some(watched),
-            command_line: (options.overrides(), options.embedding_model().cloned()),
+            command_line: (options.overrides(), options.vectors()),
             folder,
         };
         let (sharing, own) = (Arc::clone(&clients), hello.environment.clone());

@@ -1,0 +1,225 @@
+//! Tests of deep vectors, with an encoder that is small enough to check results by hand.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use toolcrib_core::rank::{DeepVectors, EncodedQuery, TextEncoder, Tier, TierSetting, ToolText};
+use toolcrib_core::{Crib, Limits, Scope, Settings, ToolId, WordQuery};
+use toolcrib_embed::{QuantisedVector, Vector};
+
+use crate::hybrid;
+use crate::support::{catalog, changed};
+
+/// Embeds texts in two directions: money, and everything else. Unlike the table, it knows the word "cash".
+#[derive(Debug)]
+struct MoneyEncoder;
+
+impl MoneyEncoder {
+    fn vector(text: &str) -> QuantisedVector {
+        let money = ["cash", "stamp"].iter().any(|word| text.to_lowercase().contains(word));
+        Vector::normalised(if money { vec![1.0, 0.0] } else { vec![0.0, 1.0] }).quantised()
+    }
+}
+
+impl TextEncoder for MoneyEncoder {
+    fn dims(&self) -> usize {
+        2
+    }
+
+    fn id(&self) -> [u8; 16] {
+        [7; 16]
+    }
+
+    fn embed_tool(&self, text: &str) -> QuantisedVector {
+        Self::vector(text)
+    }
+
+    /// Does not know queries in capital letters.
+    fn embed_query(&self, text: &str, needs: &[Range<usize>]) -> Option<EncodedQuery> {
+        let needs = needs.iter().map(|need| Some(Self::vector(&text[need.clone()]))).collect();
+        (text != text.to_uppercase()).then(|| EncodedQuery { whole: Self::vector(text), needs })
+    }
+}
+
+fn settings(deep: &DeepVectors) -> Settings {
+    changed(hybrid::settings(), |settings| settings.deep_vectors = deep.clone())
+}
+
+fn crib(deep: &DeepVectors) -> Crib {
+    Crib::new(catalog(&hybrid::post()), settings(deep))
+}
+
+fn embedded(texts: &[ToolText]) -> Vec<(toolcrib_core::rank::TextKey, QuantisedVector)> {
+    texts.iter().map(|text| (text.key, MoneyEncoder.embed_tool(&text.text))).collect()
+}
+
+/// The texts that are about a tool, and not one of those that find general tools.
+fn tools_among(texts: &[ToolText]) -> Vec<&str> {
+    let texts = texts.iter().map(|text| text.text.as_str());
+    texts.filter(|text| text.starts_with("post") || text.starts_with("sky")).collect()
+}
+
+fn ranked(crib: &Crib, query: &str) -> Vec<String> {
+    let words = WordQuery::plain(query, &Limits::default());
+    let hits = crib.rank(&words, &Scope::all(crib.catalog()), 9);
+    let name = |id: ToolId| crib.catalog().tool(id).name().to_owned();
+    hits.iter().map(|hit| name(hit.id)).collect()
+}
+
+/// The tier, the deep cosine and the similarity of a tool.
+fn similarity(crib: &Crib, query: &str, tool: &str) -> (Tier, Option<f32>, f32) {
+    let words = WordQuery::plain(query, &Limits::default());
+    let id = crib.catalog().find(tool).unwrap();
+    let explanation = crib.explain(&words, &Scope::all(crib.catalog()), id).unwrap();
+    let similarity = explanation.similarity.unwrap();
+    (similarity.tier, similarity.deep_cosine, similarity.vectors)
+}
+
+#[test]
+fn without_deep_vectors_tools_are_ranked_with_the_table() {
+    let deep = DeepVectors::new(Arc::new(MoneyEncoder), 100);
+    let crib = crib(&deep);
+    assert_eq!(ranked(&crib, "cash"), [""; 0], "the table does not know the word");
+    assert_eq!(similarity(&crib, "cash", "post__stamp").0, Tier::Table);
+}
+
+#[test]
+fn deep_vectors_are_used_in_the_next_search_after_they_were_inserted() {
+    let deep = DeepVectors::new(Arc::new(MoneyEncoder), 100);
+    let crib = crib(&deep);
+    let missing = crib.missing_deep_vectors();
+    assert_eq!(
+        tools_among(&missing),
+        [
+            "post courier: Courier and parcel.",
+            "post stamp: Stamp.",
+            "sky cyclone: Cyclone and mercury.",
+            "sky other: Something else."
+        ]
+    );
+    assert_eq!(ranked(&crib, "cash"), [""; 0]);
+    deep.insert(embedded(&missing));
+    assert_eq!(ranked(&crib, "cash")[0], "post__stamp");
+    assert_eq!(similarity(&crib, "cash", "post__stamp"), (Tier::Deep, Some(1.0), 1.0));
+    assert_eq!(crib.missing_deep_vectors(), []);
+}
+
+/// The deep cosine of a tool without a deep vector is estimated from the table, so that it can be compared with those of
+/// other tools.
+#[test]
+fn a_tool_without_a_deep_vector_gets_an_estimate() {
+    let deep = DeepVectors::new(Arc::new(MoneyEncoder), 100);
+    let crib = crib(&deep);
+    let missing = crib.missing_deep_vectors();
+    deep.insert(embedded(&missing).into_iter().filter(|(key, _)| {
+        let text = missing.iter().find(|text| text.key == *key).unwrap();
+        !text.text.starts_with("sky cyclone")
+    }));
+    let (tier, cosine, estimated) = similarity(&crib, "drizzle", "sky__cyclone");
+    // 1.0 times the estimate (0.8 times the table's cosine, plus 0.05), plus 0.4 times the table's cosine.
+    assert_eq!((tier, cosine), (Tier::Deep, None));
+    assert!((estimated - 1.25).abs() < 1e-3, "{estimated}");
+    assert_eq!(ranked(&crib, "drizzle")[0], "sky__cyclone");
+}
+
+#[test]
+fn a_query_in_a_language_that_the_encoder_does_not_know_is_ranked_with_the_table() {
+    let deep = DeepVectors::new(Arc::new(MoneyEncoder), 100);
+    let crib = crib(&deep);
+    deep.insert(embedded(&crib.missing_deep_vectors()));
+    assert_eq!(ranked(&crib, "DRIZZLE"), ["sky__cyclone"]);
+    assert_eq!(similarity(&crib, "DRIZZLE", "sky__cyclone").0, Tier::Table);
+}
+
+#[test]
+fn the_setting_table_turns_deep_vectors_off() {
+    let deep = DeepVectors::new(Arc::new(MoneyEncoder), 100);
+    let on = crib(&deep);
+    deep.insert(embedded(&on.missing_deep_vectors()));
+    let off = on.with_settings(changed(settings(&deep), |settings| {
+        settings.rank.tier = TierSetting::Table;
+    }));
+    assert_eq!((ranked(&off, "cash"), off.missing_deep_vectors()), (vec![], vec![]));
+    assert_eq!(ranked(&on, "cash")[0], "post__stamp");
+}
+
+#[test]
+fn missing_vectors_are_requested_once_for_each_catalog_and_only_the_missing_ones() {
+    let requests = Arc::<Mutex<Vec<Vec<ToolText>>>>::default();
+    let received = Arc::clone(&requests);
+    let deep = DeepVectors::requesting(
+        Arc::new(MoneyEncoder),
+        100,
+        Box::new(move |texts| received.lock().unwrap().push(texts)),
+    );
+    let first = crib(&deep);
+    assert!(requests.lock().unwrap().is_empty(), "nothing is requested before it is needed");
+    first.prepare();
+    ranked(&first, "cash");
+    first.request_deep_vectors();
+    let texts = requests.lock().unwrap().concat();
+    assert_eq!((requests.lock().unwrap().len(), tools_among(&texts).len()), (1, 4));
+    deep.insert(embedded(&texts));
+    let mut tools = hybrid::post();
+    tools[0]["description"] = "Cash.".into();
+    let second = first.next(catalog(&tools), settings(&deep));
+    second.prepare();
+    let texts = requests.lock().unwrap()[1].clone();
+    assert_eq!(texts.iter().map(|text| &*text.text).collect::<Vec<_>>(), ["post courier: Cash."]);
+    // A catalog whose tools all have vectors requests nothing.
+    first.next(catalog(&hybrid::post()), settings(&deep)).prepare();
+    assert_eq!(requests.lock().unwrap().len(), 2);
+}
+
+/// The oldest vectors are dropped, but a catalog that already has them keeps them.
+#[test]
+fn the_number_of_vectors_is_limited() {
+    let deep = DeepVectors::new(Arc::new(MoneyEncoder), 13);
+    let crib = crib(&deep);
+    let missing = crib.missing_deep_vectors();
+    assert_eq!(missing.len(), 13, "nine texts that find general tools, and four tools");
+    deep.insert(embedded(&missing));
+    assert_eq!(ranked(&crib, "cash")[0], "post__stamp");
+    let others: Vec<_> = (0..12)
+        .map(|at| (toolcrib_core::rank::TextKey([at; 16]), MoneyEncoder::vector("cash")))
+        .collect();
+    deep.insert(others);
+    assert!(!deep.has(&missing[0].key) && deep.has(&missing[12].key));
+    assert_eq!(ranked(&crib, "cash")[0], "post__stamp", "the index keeps its vectors");
+}
+
+#[test]
+fn vectors_of_another_size_are_ignored() {
+    let deep = DeepVectors::new(Arc::new(MoneyEncoder), 100);
+    let crib = crib(&deep);
+    let key = crib.missing_deep_vectors()[9].key;
+    deep.insert([(key, Vector::normalised(vec![1.0, 2.0, 3.0]).quantised())]);
+    assert!(!deep.has(&key));
+    ranked(&crib, "cash");
+}
+
+/// Two callers see different tools. What one of them may not see must not change the other's results.
+#[test]
+fn tools_outside_the_scope_do_not_influence_the_deep_tier() {
+    let deep = DeepVectors::new(Arc::new(MoneyEncoder), 100);
+    let everything = crib(&deep);
+    deep.insert(embedded(&everything.missing_deep_vectors()));
+    let visible = Crib::new(catalog(&hybrid::post()[..2]), settings(&deep));
+    let words = WordQuery::plain("cash for a courier", &Limits::default());
+    let scope = Scope::of(
+        everything.catalog(),
+        everything
+            .catalog()
+            .ids()
+            .filter(|id| everything.catalog().tool(*id).name().starts_with("post")),
+    );
+    let scores = |crib: &Crib, scope: &Scope| -> Vec<(String, u32, Option<u32>)> {
+        let hits = crib.rank(&words, scope, 9);
+        let hit = |hit: &toolcrib_core::rank::Hit| {
+            let name = crib.catalog().tool(hit.id).name().to_owned();
+            (name, hit.score.to_bits(), hit.confidence.map(f32::to_bits))
+        };
+        hits.iter().map(hit).collect()
+    };
+    assert_eq!(scores(&everything, &scope), scores(&visible, &Scope::all(visible.catalog())));
+}
