@@ -135,7 +135,7 @@ impl Error {
             | Self::DuplicateEntry { .. }
             | Self::MissingEntry { .. }
             | Self::NotFinite { .. } => {
-                "the table is invalid: write it again with `training/`".into()
+                "the file is invalid: write it again with `training/`".into()
             }
         }
     }

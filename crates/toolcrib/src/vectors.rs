@@ -1,7 +1,7 @@
 //! Loads the models that tools are ranked with: a vector table, and the encoder of the deep tier.
 //!
-//! Both are built in. A folder can replace them: it contains a `table.bin`, as `training/` writes it, and may contain an
-//! `encoder.bin`. Without an `encoder.bin`, tools are ranked with the table of the folder alone. In a build with the
+//! The table is built in, and so is the encoder, except in builds from a registry. A folder can replace them: it contains a
+//! `table.bin`, as `training/` writes it, and may contain an `encoder.bin`. Without an `encoder.bin`, tools are ranked with the table of the folder alone. In a build with the
 //! feature `model2vec`, the folder may instead contain the files that Model2Vec saves. Only commands that rank tools load
 //! models.
 
@@ -14,7 +14,7 @@ use toolcrib_embed::EmbeddingModel;
 use toolcrib_eval::files::FileError;
 
 use crate::args::VectorArgs;
-use crate::deep::{self, ENCODER_FILE, Embedding, builtin_encoder, parse_encoder};
+use crate::deep::{self, ENCODER_FILE, Embedding, parse_encoder};
 use crate::output::Failure;
 
 /// Name of the file that contains a vector table written by `training/`.
@@ -70,16 +70,18 @@ fn load_deep_vectors(settings: &Settings, embedding: Embedding) -> Result<DeepVe
     if rank.ranker != RankerKind::Hybrid || rank.tier == TierSetting::Table {
         return Ok(DeepVectors::default());
     }
-    let encoder = match &rank.embedding_model {
+    let deep = match &rank.embedding_model {
         Some(folder) => {
             let folder = expand_home(folder);
             let file = folder.join(ENCODER_FILE);
-            file.is_file().then(|| parse_encoder(&folder, read(&file)?)).transpose()?
+            let encoder =
+                file.is_file().then(|| parse_encoder(&folder, read(&file)?)).transpose()?;
+            encoder.map(|encoder| deep::deep_vectors(encoder, embedding))
         }
-        None => builtin_encoder(),
+        None => deep::builtin_deep_vectors(embedding),
     };
-    match encoder {
-        Some(encoder) => Ok(deep::deep_vectors(encoder, embedding)),
+    match deep {
+        Some(deep) => Ok(deep),
         None if rank.tier == TierSetting::Deep => Err(Failure::input(
             "`rank.tier`",
             &"there is no encoder for the deep tier",

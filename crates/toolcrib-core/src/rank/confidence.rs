@@ -5,8 +5,8 @@
 //! four in ten hits with confidence 0.4 serve their query; fewer do if the catalog has many tools that are hard to
 //! distinguish.
 //!
-//! The confidence is computed from the highest similarity among the best hits, from the similarity of the catalog as a
-//! whole, from the difference between the best score and the score of the hit, from whether the hit finds information
+//! The confidence is computed from the highest similarity among the best hits, from the median similarity of
+//! the candidates, from the difference between the best score and the score of the hit, from whether the hit finds information
 //! about any subject, and from how much of the query the hit covers. The module `fit` uses the confidence
 //! of the first hit to decide whether any tool fits.
 
@@ -21,7 +21,7 @@ struct SimilarityModel {
     bias: f32,
     /// The weight of the highest similarity among the best hits.
     similarity: f32,
-    /// The weight of the background: how similar the catalog as a whole is to the query.
+    /// The weight of the background: the median similarity of the candidates.
     background: f32,
     /// The weight of [`Generality::information`](super::generality::Generality) of the hit.
     information: f32,
@@ -44,7 +44,7 @@ pub(super) struct SimilarityEvidence {
     /// The highest similarity among the best hits. More than one hit is examined, because the most similar hit may not
     /// be the first.
     pub(super) top: f32,
-    /// How similar the catalog as a whole is to the query. It is higher if the catalog is about the query's subject.
+    /// The median similarity of the candidates. It is higher if the catalog is about the query's subject.
     pub(super) background: f32,
     /// Whether the hit finds information about any subject, from 0 to 1.
     pub(super) information: f32,
@@ -96,8 +96,8 @@ fn sigmoid(x: f32) -> f32 {
 /// The values from which the confidence of a hit is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ConfidenceInputs {
-    /// The evidence from similarities. It is `None` if the ranker has no vectors or if no part of the query is in the
-    /// vector table. In the second case, a cosine of 0 would not mean that the tool does not fit.
+    /// The evidence from similarities. It is `None` if the ranker has no vectors, or if the query is ranked without the
+    /// encoder and no part of it is in the vector table. In the second case, a cosine of 0 would not mean that the tool does not fit.
     pub(super) similarity: Option<SimilarityEvidence>,
     /// The word score, without the bonus for a tool that the query mentions by name.
     pub(super) word_score: f32,

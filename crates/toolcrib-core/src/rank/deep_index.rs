@@ -24,6 +24,8 @@ const PARAMETERS_CHARS: usize = 120;
 pub(super) struct DeepCatalog {
     /// The key of each tool, in the order of the catalog.
     keys: Box<[TextKey]>,
+    /// The number of dimensions of a vector.
+    dims: usize,
     index: RwLock<Arc<DeepIndex>>,
 }
 
@@ -43,7 +45,7 @@ pub(super) struct DeepIndex {
 }
 
 impl DeepCatalog {
-    pub(super) fn new(catalog: &Catalog) -> Self {
+    pub(super) fn new(catalog: &Catalog, deep: &DeepVectors) -> Self {
         let keys = catalog.tools().iter().map(|tool| ToolText::new(text_of(tool)).key).collect();
         let nothing = DeepIndex {
             vectors: FlatIndex::new(1),
@@ -52,7 +54,8 @@ impl DeepCatalog {
             generality: Box::default(),
             version: 0,
         };
-        Self { keys, index: RwLock::new(Arc::new(nothing)) }
+        let dims = deep.encoder().map_or(1, |encoder| encoder.dims());
+        Self { keys, dims, index: RwLock::new(Arc::new(nothing)) }
     }
 
     /// The texts of the tools that have no vector, and those that tools are compared with to find general ones.
@@ -76,25 +79,27 @@ impl DeepCatalog {
         let index = if is_current {
             known
         } else {
-            let built = Arc::new(DeepIndex::build(&self.keys, deep, &known, version));
+            let built = Arc::new(DeepIndex::build(self, deep, &known, version));
             *self.index.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&built);
             built
         };
         (index.count > 0).then_some(index)
     }
 
-    /// Approximate size on the heap, in bytes.
+    /// Approximate size on the heap, in bytes, when all tools have vectors. It is counted from the start, because caches
+    /// of catalogs ask for the size only once.
     pub(super) fn bytes(&self) -> usize {
-        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
-        index.vectors.bytes() + index.present.len() + size_of_val(&*self.keys)
+        let vector = self.dims + size_of::<f32>();
+        let tool = size_of::<TextKey>() + size_of::<bool>() + size_of::<Generality>();
+        self.keys.len() * (vector + tool)
     }
 }
 
 impl DeepIndex {
     /// Copies the vectors of all keys. A tool that had a vector in `before` keeps it, even if `deep` has dropped it in the
     /// meantime.
-    fn build(keys: &[TextKey], deep: &DeepVectors, before: &Self, version: u64) -> Self {
-        let dims = deep.encoder().map_or(1, |encoder| encoder.dims());
+    fn build(catalog: &DeepCatalog, deep: &DeepVectors, before: &Self, version: u64) -> Self {
+        let (keys, dims) = (&*catalog.keys, catalog.dims);
         let zero = Vector::normalised(vec![0.0; dims]).quantised();
         let mut vectors = FlatIndex::new(dims);
         vectors.reserve(keys.len());

@@ -60,9 +60,11 @@ impl ToolText {
     }
 }
 
-/// What is called with the texts of tools that need a deep vector. It must return quickly, for example by adding the
+/// A callback that gets the texts of tools that need a deep vector. It must return quickly, for example by adding the
 /// texts to the queue of a background thread. It may get the same text more than once.
-pub type RequestVectors = dyn Fn(Vec<ToolText>) + Send + Sync;
+///
+/// It also gets the store into which the vectors must be inserted.
+pub type RequestVectors = dyn Fn(&DeepVectors, Vec<ToolText>) + Send + Sync;
 
 /// An encoder and the deep vectors that were computed with it so far. Clones share them.
 ///
@@ -95,7 +97,7 @@ impl DeepVectors {
     /// No encoder.
     pub(crate) const NONE: Self = Self(None);
 
-    /// Shares vectors of this encoder, at most `capacity` of them. When there are more, the oldest are forgotten. An
+    /// Creates an empty store for at most `capacity` vectors of this encoder. If it is full, the oldest are removed. An
     /// index over a catalog that already has them keeps them.
     pub fn new(encoder: Arc<dyn TextEncoder>, capacity: usize) -> Self {
         Self::build(encoder, capacity, None)
@@ -176,7 +178,7 @@ impl DeepVectors {
         if let Some(request) = self.0.as_ref().and_then(|shared| shared.request.as_ref())
             && !texts.is_empty()
         {
-            request(texts);
+            request(self, texts);
         }
     }
 }

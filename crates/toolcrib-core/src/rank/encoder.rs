@@ -6,10 +6,9 @@ use toolcrib_embed::{Encoder, QuantisedVector, Vector};
 
 use super::deep_vectors::{EncodedQuery, TextEncoder};
 
-/// Maximum number of tokens of a tool's text, including two special ones. The encoder was trained with this limit and the
-/// next one.
+/// Maximum number of tokens of a tool's text, including two special ones. The encoder was trained with this limit.
 const TOOL_TOKENS: usize = 112;
-/// Maximum number of tokens of a query, including two special ones.
+/// Maximum number of tokens of a query, including two special ones: the limit of requests with several needs in training.
 const QUERY_TOKENS: usize = 128;
 
 impl TextEncoder for Encoder {

@@ -80,7 +80,7 @@ pub struct Similarity {
     /// direction, and about 0 if they are unrelated.
     pub cosine: f32,
     /// The cosine similarity of the tool and the entire query, with the vectors from the encoder. It is `None` if the
-    /// tier is [`Tier::Table`], or if the tool has no deep vector yet; it is then estimated from `cosine`.
+    /// tier is [`Tier::Table`], or if the tool has no deep vector yet. In the second case, it is estimated from `cosine`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deep_cosine: Option<f32>,
     /// The number of needs that the query was split into.
@@ -98,9 +98,9 @@ pub struct Similarity {
     /// of the query is in the vector table.
     #[serde(rename = "near")]
     pub top_similarity: Option<f32>,
-    /// How similar the catalog as a whole is to the query. The confidence in the deep tier depends on it.
+    /// The median similarity of the candidates, on which the confidence in the deep tier depends.
     pub background: f32,
-    /// By how much the score of the tool is below the best score. The confidence is reduced for it.
+    /// By how much the score of the tool is below the best score. A larger gap lowers the confidence.
     pub gap: f32,
     /// The contribution of the vectors to the score.
     pub vectors: f32,

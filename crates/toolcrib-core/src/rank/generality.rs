@@ -3,8 +3,7 @@
 //! A web search, a shell or a database serves requests that say nothing about searching, commands or SQL: "train strikes
 //! in Italy" names only its subject. So such a request is not similar to any tool. The generality of a tool is its
 //! similarity to descriptions of general tools. A general tool gets a bonus, which decides only if no other tool is
-//! clearly more similar. If a tool that finds information about any subject comes first, a request is less likely to be
-//! one that nothing can serve.
+//! clearly more similar. If a tool that finds information about any subject comes first, it more likely serves the request.
 
 use toolcrib_embed::FlatIndex;
 
@@ -23,8 +22,8 @@ const OTHER: [&str; 6] = [
     "create record: Create, find or update a record of any object type (object type fields)",
     "browser: Open a web page in a browser, click and type (url)",
 ];
-/// A tool with at most this cosine to every text is not general. training/README.md shows how the constants in this file
-/// were chosen.
+/// A tool is general only if its cosine to one of the texts is above this. training/README.md reports the effect of the
+/// bonus.
 const MIN_COSINE: f32 = 0.45;
 /// By how much the cosine must exceed the minimum for the full generality.
 const COSINE_RANGE: f32 = 0.15;

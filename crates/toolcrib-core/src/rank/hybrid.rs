@@ -30,7 +30,7 @@ const VECTOR_CANDIDATES: usize = 64;
 /// How many of the best hits are searched for the highest similarity, which determines the confidence. More than one
 /// hit is searched, because the most similar hit may not be the first.
 const TOP_HITS: usize = 5;
-/// The background that is assumed if there are no candidates.
+/// The prior of the background. With few candidates, the background is close to this value.
 const USUAL_BACKGROUND: f32 = 0.12;
 /// The number of candidates at which the median counts as much as [`USUAL_BACKGROUND`].
 const FEW_CANDIDATES: f32 = 8.0;
@@ -70,14 +70,15 @@ struct CandidateScores<'a> {
     best_score: f32,
     /// The highest similarity among the [`TOP_HITS`] best candidates.
     top_similarity: f32,
-    /// How similar the catalog as a whole is to the query.
+    /// The median similarity of the candidates, moved towards [`USUAL_BACKGROUND`] if there are few.
     background: f32,
 }
 
 impl CandidateScores<'_> {
     /// Returns the evidence for the confidence of a hit with this score. The coverage bonus is added to the score of this
     /// hit but not to the best score, so a hit is not penalised for serving another need. Returns `None` if no part of the
-    /// query is in the vector table. In that case all similarities are 0, which does not mean that no tool fits.
+    /// query is in the vector table and the query is ranked without the encoder. In that case all similarities are 0, which
+    /// does not mean that no tool fits.
     fn evidence(
         &self,
         id: ToolId,
@@ -107,7 +108,7 @@ impl Hybrid {
         plan: &QueryPlan,
     ) -> CandidateScores<'a> {
         COSINES.with_borrow_mut(|cosines| {
-            let view = inputs.vectors.view(inputs.catalog, &self.0.limits);
+            let view = inputs.vectors.view(inputs.catalog, &self.0.limits, scope);
             let query = QueryVectors::new(inputs.vectors, &view, &words.text, &plan.corrections);
             query.scan(&view, cosines);
             let factor = if query.needs_are_independent { 2 } else { 1 };
@@ -195,8 +196,8 @@ impl Hybrid {
     }
 }
 
-/// Returns how similar the catalog as a whole is to the query: the median similarity of the candidates. If there are few
-/// candidates, the result is close to [`USUAL_BACKGROUND`], because the median of a few tools says little.
+/// Returns the median similarity of the candidates, which is higher if the catalog is about the query's subject. If there
+/// are few candidates, the result is close to [`USUAL_BACKGROUND`], because the median of a few tools says little.
 fn background(similarities: impl Iterator<Item = f32>) -> f32 {
     let mut values: Vec<f32> = similarities.collect();
     if values.is_empty() {

@@ -1,4 +1,4 @@
-//! The vectors of a query: one for the entire text, and one for each of its needs.
+//! The vectors of a query: those of the entire text, and those of each of its needs.
 //!
 //! Each of them comes from the table, and, if tools have deep vectors, also from the encoder. The encoder reads the query
 //! once: the vector of a need is the mean of the states of its words.
@@ -15,11 +15,11 @@ use super::vectors::{VectorView, Vectors};
 use super::{Correction, Tier};
 use crate::catalog::ToolId;
 
-/// The weight of the deep cosine in the similarity. training/README.md shows how this constant and the next three were
+/// The weight of the deep cosine in the similarity. training/README.md shows how this constant and the next one were
 /// chosen.
 const DEEP_WEIGHT: f32 = 1.0;
-/// The weight of the cosine of the table, for queries that also have a deep vector. Words and table keep a say, because
-/// the encoder alone is worse on catalogs with terse descriptions.
+/// The weight of the cosine of the table, for queries that also have a deep vector. The table still contributes, because
+/// the encoder alone ranks worse.
 const TABLE_WEIGHT: f32 = 0.4;
 /// Slope and base of the deep cosine as a linear function of the cosine of the table.
 const ESTIMATE_SLOPE: f32 = 0.8;
@@ -58,7 +58,11 @@ impl QueryVectors {
         let vector = |text: &str| vectors.query(text);
         let Needs { ranges, independent } = needs::split(&text);
         let needs = ranges.iter().map(|need| vector(&text[need.clone()])).collect();
-        let deep = view.deep.as_ref().and_then(|_| vectors.deep_query(&text, &ranges));
+        // A query that has only filters has no text. The table gives it the zero vector, and an encoder would give it an
+        // arbitrary one.
+        let has_text = text.contains(char::is_alphanumeric);
+        let index = view.deep.as_ref().filter(|_| has_text);
+        let deep = index.and_then(|_| vectors.deep_query(&text, &ranges));
         let table = TableVectors { whole: vector(&text), needs };
         Self { table, deep, needs_are_independent: independent }
     }
@@ -84,7 +88,7 @@ impl QueryVectors {
         }
     }
 
-    /// How general a tool is. Tools are not general for a query that is ranked with the table alone.
+    /// How general a tool is. The generality is 0 if the query is ranked with the table alone.
     pub(super) fn generality(&self, view: &VectorView<'_>, id: ToolId) -> Generality {
         let index = view.deep.as_ref().filter(|_| self.deep.is_some());
         index.and_then(|index| index.generality.get(id.index()).copied()).unwrap_or_default()

@@ -17,6 +17,7 @@ use super::vector_table::VectorTable;
 use crate::catalog::Catalog;
 use crate::ingest::{Part, walk};
 use crate::limits::Limits;
+use crate::scope::Scope;
 use crate::tool::Tool;
 
 /// The vectors of one catalog, computed on first use.
@@ -32,8 +33,17 @@ pub(crate) struct Vectors {
 #[derive(Debug)]
 pub(super) struct VectorView<'a> {
     pub(super) table: &'a FlatIndex,
-    /// `None` if no tool has a deep vector.
+    /// `None` if no tool in scope has a deep vector.
     pub(super) deep: Option<Arc<DeepIndex>>,
+}
+
+impl VectorView<'_> {
+    /// Leaves the deep vectors out if no tool in scope has one. Otherwise, hidden tools could decide how visible ones are
+    /// ranked.
+    fn within(self, scope: &Scope) -> Self {
+        let has_any = |index: &Arc<DeepIndex>| scope.ids().any(|id| index.present[id.index()]);
+        Self { deep: self.deep.filter(has_any), ..self }
+    }
 }
 
 /// One vector for each tool, in the order of the catalog.
@@ -80,19 +90,17 @@ impl Vectors {
         self.model().pieces(word).len() == 1
     }
 
-    /// Embeds a query with the encoder. Returns `None` if there is none, or if it does not know the language.
+    /// Embeds a query with the encoder. Returns `None` if there is no encoder, or if it does not know the script of the query.
     pub(super) fn deep_query(&self, text: &str, needs: &[Range<usize>]) -> Option<EncodedQuery> {
         self.deep.encoder()?.embed_query(text, needs)
     }
 
     /// The vectors of the tools of `catalog`, computed if necessary. `catalog` must be the catalog that these vectors
     /// belong to. Deep vectors are not computed here.
-    pub(super) fn view(&self, catalog: &Catalog, limits: &Limits) -> VectorView<'_> {
+    pub(super) fn view(&self, catalog: &Catalog, limits: &Limits, scope: &Scope) -> VectorView<'_> {
         let table = &self.computed(catalog, limits).index;
-        VectorView {
-            table,
-            deep: self.deep_catalog(catalog).and_then(|deep| deep.index(&self.deep)),
-        }
+        let deep = self.deep_catalog(catalog).and_then(|deep| deep.index(&self.deep));
+        VectorView { table, deep }.within(scope)
     }
 
     /// Computes the vectors from the table, unless they were already computed, and returns how many were computed and
@@ -104,7 +112,7 @@ impl Vectors {
 
     /// Requests the deep vectors that are missing, unless this was done before.
     pub(crate) fn request_deep(&self, catalog: &Catalog) {
-        // Requests are made when the catalog is first looked at.
+        // The first call of `deep_catalog` requests the missing vectors.
         self.deep_catalog(catalog);
     }
 
@@ -121,7 +129,7 @@ impl Vectors {
     fn deep_catalog(&self, catalog: &Catalog) -> Option<&DeepCatalog> {
         self.deep.is_available().then(|| {
             self.deep_catalog.get_or_init(|| {
-                let deep_catalog = DeepCatalog::new(catalog);
+                let deep_catalog = DeepCatalog::new(catalog, &self.deep);
                 if self.deep.accepts_requests() {
                     self.deep.request(deep_catalog.missing(catalog, &self.deep));
                 }

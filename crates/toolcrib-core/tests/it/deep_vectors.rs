@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use toolcrib_core::rank::{DeepVectors, EncodedQuery, TextEncoder, Tier, TierSetting, ToolText};
-use toolcrib_core::{Crib, Limits, Scope, Settings, ToolId, WordQuery};
+use toolcrib_core::{
+    Conversation, Crib, Limits, Scope, SearchRequest, Settings, ToolId, TurnContext, WordQuery,
+};
 use toolcrib_embed::{QuantisedVector, Vector};
 
 use crate::hybrid;
@@ -150,7 +152,7 @@ fn missing_vectors_are_requested_once_for_each_catalog_and_only_the_missing_ones
     let deep = DeepVectors::requesting(
         Arc::new(MoneyEncoder),
         100,
-        Box::new(move |texts| received.lock().unwrap().push(texts)),
+        Box::new(move |_, texts| received.lock().unwrap().push(texts)),
     );
     let first = crib(&deep);
     assert!(requests.lock().unwrap().is_empty(), "nothing is requested before it is needed");
@@ -222,4 +224,44 @@ fn tools_outside_the_scope_do_not_influence_the_deep_tier() {
         hits.iter().map(hit).collect()
     };
     assert_eq!(scores(&everything, &scope), scores(&visible, &Scope::all(visible.catalog())));
+}
+
+/// A tool outside the scope has a deep vector, and no tool in scope has one. The results are those of a catalog without the
+/// hidden tool.
+#[test]
+fn the_deep_vector_of_a_hidden_tool_does_not_change_the_tier() {
+    let deep = DeepVectors::new(Arc::new(MoneyEncoder), 100);
+    let everything = crib(&deep);
+    let missing = everything.missing_deep_vectors();
+    let hidden = missing.iter().filter(|text| text.text.starts_with("sky")).cloned();
+    deep.insert(embedded(&hidden.collect::<Vec<_>>()));
+    let visible = |id: &ToolId| everything.catalog().tool(*id).name().starts_with("post");
+    let scope = Scope::of(everything.catalog(), everything.catalog().ids().filter(visible));
+    let words = WordQuery::plain("drizzle parcel", &Limits::default());
+    let id = everything.catalog().find("post__courier").unwrap();
+    let tier =
+        |scope: &Scope| everything.explain(&words, scope, id).unwrap().similarity.unwrap().tier;
+    assert_eq!(tier(&scope), Tier::Table);
+    assert_eq!(tier(&Scope::all(everything.catalog())), Tier::Deep);
+}
+
+/// A query that has only filters finds all tools that pass them. The encoder would rank them by an arbitrary vector.
+#[test]
+fn a_query_with_only_filters_finds_everything_that_passes() {
+    let deep = DeepVectors::new(Arc::new(MoneyEncoder), 100);
+    let crib = crib(&deep);
+    deep.insert(embedded(&crib.missing_deep_vectors()));
+    let scope = Scope::all(crib.catalog());
+    for (query, found) in [
+        ("server:post", &["post__courier", "post__stamp"][..]),
+        ("-post", &["sky__cyclone", "sky__other"][..]),
+    ] {
+        let reply = crib.search(
+            &TurnContext::new(&scope),
+            &mut Conversation::new(),
+            &SearchRequest::query(query),
+        );
+        let names: Vec<&str> = reply.hits.iter().map(|hit| hit.name.as_str()).collect();
+        assert_eq!(names, found, "{query}");
+    }
 }

@@ -86,7 +86,7 @@ impl Encoder {
     ///
     /// The vector of a part is the mean of the final states of the tokens that lie entirely in its range. They come
     /// from the same pass, so they depend on the entire text. The special tokens belong to no part. `max_tokens` is
-    /// limited by the number of positions of the model (512 for all-MiniLM-L6-v2), and the two special tokens are
+    /// limited by the number of positions of the model (128 in files that `training/write_encoder.py` writes), and the two special tokens are
     /// always present.
     pub fn embed(&self, text: &str, max_tokens: usize, parts: &[Range<usize>]) -> EncodedText {
         let Tokenizer { start, end, unknown, .. } = self.tokenizer;
@@ -134,7 +134,7 @@ fn mean(rows: &[f32], dims: usize) -> Vector {
     Vector::normalised(sum)
 }
 
-/// The output leaves out the vocabulary and the weights, which are megabytes.
+/// The output leaves out the vocabulary and the weights, which take megabytes.
 impl fmt::Debug for Encoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Encoder")

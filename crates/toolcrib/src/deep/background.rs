@@ -4,7 +4,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::num::NonZero;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::thread;
 
 use parking_lot::Mutex;
@@ -14,11 +14,11 @@ use toolcrib_embed::Encoder;
 use super::vector_cache::VectorCache;
 use super::{CAPACITY, KeyedVector};
 
-/// Maximum number of threads. Two embed 500 tools within seconds. More would take the processor from calls.
+/// Maximum number of threads. Two embed 500 tools within seconds. More would compete with calls for the CPU.
 const MAX_THREADS: usize = 2;
 /// Number of texts that a thread embeds before it inserts and saves their vectors.
 const BATCH: usize = 16;
-/// The niceness of the threads, on a scale to 19.
+/// The nice value of the threads. The maximum, 19, is the lowest priority.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
 
@@ -27,8 +27,6 @@ struct Queue {
     waiting: Mutex<Waiting>,
     cache: Option<VectorCache>,
     encoder: Arc<Encoder>,
-    /// Set right after the vectors were created, before any text can be requested.
-    deep: OnceLock<DeepVectors>,
 }
 
 #[derive(Default)]
@@ -40,24 +38,17 @@ struct Waiting {
     threads: usize,
 }
 
-/// Returns deep vectors whose missing ones are embedded in the background.
+/// Returns an empty store of deep vectors. Background threads embed the tools that it does not have yet.
 pub(super) fn deep_vectors(encoder: Arc<Encoder>, cache: Option<VectorCache>) -> DeepVectors {
-    let queue = Arc::new(Queue {
-        waiting: Mutex::default(),
-        cache,
-        encoder: Arc::clone(&encoder),
-        deep: OnceLock::new(),
-    });
-    let requests = Arc::clone(&queue);
-    let request = Box::new(move |texts| requests.add(texts));
-    let deep = DeepVectors::requesting(encoder, CAPACITY, request);
-    queue.deep.get_or_init(|| deep.clone());
-    deep
+    let queue = Arc::new(Queue { waiting: Mutex::default(), cache, encoder: Arc::clone(&encoder) });
+    // The store owns the queue. The threads own both, but only while they have something to do.
+    let request = Box::new(move |deep: &DeepVectors, texts| queue.add(deep, texts));
+    DeepVectors::requesting(encoder, CAPACITY, request)
 }
 
 impl Queue {
     /// Adds texts, and starts threads for them.
-    fn add(self: &Arc<Self>, texts: Vec<ToolText>) {
+    fn add(self: &Arc<Self>, deep: &DeepVectors, texts: Vec<ToolText>) {
         let mut waiting = self.waiting.lock();
         for text in texts {
             if waiting.keys.len() < CAPACITY && waiting.keys.insert(text.key) {
@@ -67,8 +58,9 @@ impl Queue {
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         let wanted = cores.min(MAX_THREADS).min(waiting.texts.len().div_ceil(BATCH));
         while waiting.threads < wanted {
-            let queue = Arc::clone(self);
-            let thread = thread::Builder::new().name("embed".into()).spawn(move || queue.run());
+            let (queue, deep) = (Arc::clone(self), deep.clone());
+            let thread =
+                thread::Builder::new().name("embed".into()).spawn(move || queue.run(&deep));
             if let Err(error) = thread {
                 tracing::warn!("tools cannot be embedded in the background: {error}");
                 return;
@@ -78,19 +70,18 @@ impl Queue {
     }
 
     /// Embeds texts until none are left.
-    fn run(&self) {
+    fn run(&self, deep: &DeepVectors) {
         #[cfg(target_os = "linux")]
         lower_priority();
-        let Some(deep) = self.deep.get() else { return };
         while let Some(texts) = self.next_batch() {
             let keys: Vec<TextKey> = texts.iter().map(|text| text.key).collect();
             let texts = texts.iter().filter(|text| !deep.has(&text.key));
             let embed = |text: &ToolText| (text.key, self.encoder.embed_tool(&text.text));
             let vectors: Vec<KeyedVector> = texts.map(embed).collect();
+            deep.insert(vectors.iter().cloned());
             if let Some(cache) = &self.cache {
                 cache.append(&vectors);
             }
-            deep.insert(vectors);
             let mut waiting = self.waiting.lock();
             for key in keys {
                 waiting.keys.remove(&key);
@@ -110,7 +101,7 @@ impl Queue {
     }
 }
 
-/// Lets all other threads run first. On Linux, a process id of 0 means the calling thread.
+/// Lowers the scheduling priority of this thread. On Linux, `None` (process id 0) means the calling thread.
 #[cfg(target_os = "linux")]
 fn lower_priority() {
     // A failure is harmless: the thread then runs with normal priority.

@@ -69,10 +69,11 @@ fn collect(
     let mut progress = None;
     let mut fresh: Vec<KeyedVector> = Vec::new();
     let save = |fresh: &mut Vec<KeyedVector>| {
+        deep.insert(fresh.iter().cloned());
         if let Some(cache) = cache {
             cache.append(fresh);
         }
-        deep.insert(fresh.drain(..));
+        fresh.clear();
     };
     for (done, vector) in embedded.iter().enumerate() {
         fresh.push(vector);

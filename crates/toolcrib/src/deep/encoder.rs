@@ -19,7 +19,7 @@ const WEIGHTS: &[u8] = include_bytes!("../../weights/encoder.bin");
 const WEIGHTS: &[u8] = &[];
 
 /// The encoder inside the binary, or `None` if this build has none.
-pub(crate) fn builtin_encoder() -> Option<Arc<Encoder>> {
+pub(super) fn builtin_encoder() -> Option<Arc<Encoder>> {
     static BUILTIN: LazyLock<Option<Arc<Encoder>>> = LazyLock::new(|| {
         // A test checks that the weights in the repository can be parsed.
         Encoder::parse(Cow::Borrowed(WEIGHTS)).ok().map(Arc::new)

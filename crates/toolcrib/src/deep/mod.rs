@@ -11,21 +11,22 @@ mod encoder;
 mod vector_cache;
 
 pub(crate) use embed_now::embed_missing;
-pub(crate) use encoder::{ENCODER_FILE, builtin_encoder, parse_encoder};
+pub(crate) use encoder::{ENCODER_FILE, parse_encoder};
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use toolcrib_core::rank::{DeepVectors, TextKey};
 use toolcrib_embed::{Encoder, QuantisedVector};
 
+use self::encoder::builtin_encoder;
 use self::vector_cache::VectorCache;
 use crate::user_folders::state_folder;
 
 /// Maximum number of vectors in memory and in the file. A vector takes about 450 bytes in memory and 412 in the file, and
-/// the largest known sets of tools have about 10,000.
+/// the largest known catalogs have about 10,000 tools.
 const CAPACITY: usize = 50_000;
 
-/// When tools are embedded whose vectors are not known yet.
+/// When tools without a saved vector are embedded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Embedding {
     /// The command calls [`embed_missing`] before it ranks.
@@ -44,6 +45,20 @@ pub(crate) fn deep_vectors(encoder: Arc<Encoder>, embedding: Embedding) -> DeepV
     };
     deep.insert(saved);
     deep
+}
+
+/// Returns the deep vectors of the encoder inside the binary, or `None` if this build has none. In the background, all gateways
+/// of a process share them.
+pub(crate) fn builtin_deep_vectors(embedding: Embedding) -> Option<DeepVectors> {
+    static SHARED: LazyLock<Option<DeepVectors>> = LazyLock::new(|| {
+        builtin_encoder().map(|encoder| deep_vectors(encoder, Embedding::InBackground))
+    });
+    match embedding {
+        Embedding::BeforeRanking => {
+            builtin_encoder().map(|encoder| deep_vectors(encoder, embedding))
+        }
+        Embedding::InBackground => SHARED.clone(),
+    }
 }
 
 /// A vector with the key of the text that it was computed from.

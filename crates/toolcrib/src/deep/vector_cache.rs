@@ -1,14 +1,16 @@
 //! Deep vectors in a file, so that no tool is embedded twice.
 //!
 //! Each encoder has a file of its own in the state folder. A vector is found by a hash of the text that it was computed
-//! from, so all catalogs and all versions of a catalog share it. Records have a fixed size and a checksum. They are only
-//! appended, so several processes can use the file at once. A damaged record is skipped; losing one costs only the time
+//! from, so all catalogs and all versions of a catalog share the vector. Records have a fixed size and a checksum. They are
+//! appended under a lock, so several processes can use the file at once. A damaged record is skipped; losing one costs only the time
 //! to embed a tool again. If the file reaches its maximum size, the older half is dropped.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use toolcrib_core::rank::{TextEncoder, TextKey};
 use toolcrib_embed::QuantisedVector;
@@ -20,8 +22,9 @@ use super::{CAPACITY, KeyedVector};
 const FOLDER: &str = "vectors";
 const KEY_BYTES: usize = 16;
 const CHECKSUM_BYTES: usize = 8;
-/// How often the file may be replaced while this process waits for its lock.
-const MAX_REPLACEMENTS: usize = 8;
+/// How often this process tries to lock the file, and the pause after an attempt. Together, it waits at most a second.
+const LOCK_ATTEMPTS: usize = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// The file with the vectors of one encoder.
 #[derive(Debug)]
@@ -29,14 +32,15 @@ pub(super) struct VectorCache {
     folder: PrivateFolder,
     name: String,
     dims: usize,
-    may_be_read: OnceLock<bool>,
+    /// Whether it was checked that the file may be read.
+    is_checked: AtomicBool,
 }
 
 impl VectorCache {
     pub(super) fn new(state: &PrivateFolder, encoder: &dyn TextEncoder) -> Self {
         let name = format!("{:032x}.bin", u128::from_be_bytes(encoder.id()));
         let folder = state.subfolder(FOLDER);
-        Self { folder, name, dims: encoder.dims(), may_be_read: OnceLock::new() }
+        Self { folder, name, dims: encoder.dims(), is_checked: AtomicBool::new(false) }
     }
 
     /// Reads all vectors. If the file cannot be read, there are none.
@@ -76,23 +80,29 @@ impl VectorCache {
     }
 
     /// Opens the file and locks it until it is closed. Another process may replace the file while this one waits for the
-    /// lock, so the file is opened again if it is not the one in the folder any more.
+    /// lock, so the file is opened again if it is not the one in the folder any more. If the lock is held for long, for
+    /// example by a suspended process, this is an error, because a search must not wait for it.
     fn open_locked(&self) -> Result<File, PrivateFileError> {
-        let mut file = self.folder.open_lock(&self.name)?;
-        for _ in 0..MAX_REPLACEMENTS {
-            file.lock().map_err(|source| self.failed(source))?;
-            if is_file_at(&file, &self.folder.file(&self.name)) {
-                break;
+        for _ in 0..LOCK_ATTEMPTS {
+            let file = self.folder.open_lock(&self.name)?;
+            match file.try_lock() {
+                Ok(()) if is_file_at(&file, &self.folder.file(&self.name)) => return Ok(file),
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+                Err(TryLockError::Error(source)) => return Err(self.failed(source)),
             }
-            file = self.folder.open_lock(&self.name)?;
         }
-        Ok(file)
+        Err(self.failed(io::ErrorKind::WouldBlock.into()))
     }
 
     /// Whether the file may be read. One that others may read, or that has several links, is replaced instead of
-    /// extended. This is checked once, because the file only grows.
+    /// extended. After the first success, this is not checked again, because Toolcrib never makes the file readable to
+    /// others.
     fn may_be_read(&self) -> bool {
-        *self.may_be_read.get_or_init(|| self.folder.read(&self.name, self.max_bytes()).is_ok())
+        let may_be_read = self.is_checked.load(Ordering::Relaxed)
+            || self.folder.read(&self.name, self.max_bytes()).is_ok();
+        self.is_checked.store(may_be_read, Ordering::Relaxed);
+        may_be_read
     }
 
     fn failed(&self, source: io::Error) -> PrivateFileError {

@@ -30,6 +30,7 @@ fn ten_clients_use_one_set_of_servers() {
         (0..10).map(|number| environment.shared(ERAS[number % 2])).collect();
     for (number, client) in clients.iter().enumerate() {
         client.ready("one__echo");
+        client.ready("two__echo");
         assert_eq!(echo(client, "two", &json!({"n": number})), json!({"n": number}));
     }
     let status = environment.background_status().unwrap();
