@@ -10,6 +10,10 @@ use crate::http::{self, Request};
 use crate::probe::{count, until_true};
 use crate::raw_client::{ERAS, Era, RawClient};
 
+/// Two gateways embed their tools at different times, and the ranking changes when they do. So their answers are compared
+/// without deep vectors. That hidden tools do not influence the deep tier is tested in `toolcrib-core`.
+const TIER: &str = "[rank]\ntier = 'table'";
+
 /// Configures four servers, and a profile that includes only two of them and excludes two tools.
 fn narrowed(name: &str) -> TestEnvironment {
     TestEnvironment::new(name)
@@ -18,6 +22,7 @@ fn narrowed(name: &str) -> TestEnvironment {
         .faulty("locked", &["--hang", "hang", "--tools", "40"])
         .faulty("seen", &["--tools", "20"])
         .with("[profiles.narrow]\nservers = ['seen', 'b*']\ndeny = ['seen/env', 'cwd']")
+        .with(TIER)
 }
 
 /// Configures only what the profile of `narrowed` contains.
@@ -26,6 +31,7 @@ fn without_excluded_servers(name: &str) -> TestEnvironment {
         .fixture("books", "")
         .faulty_with("seen", &["--tools", "20"], "deny = ['env', 'cwd']")
         .with("[profiles.narrow]\n")
+        .with(TIER)
 }
 
 /// Returns every question that could reveal something outside the profile.
