@@ -89,7 +89,7 @@ fn queries_that_no_tool_serves_are_run_and_their_answers_are_counted() {
         );
     }
     // A servable query that is refused does not count for the effective recall, although its tool was ranked first.
-    let refused = r#"{"id":"3","query":"invoice gondolas, lanterns, jugglers, acrobats, trombones and a brass band in Venice","gold":["create_invoice"]}"#;
+    let refused = r#"{"id":"3","query":"invoice gondolas, lanterns, jugglers, acrobats, trombones, trumpets, violins, drummers, dancers, candles, torches, ribbons, balloons, banners, masks, capes, puppets, clowns, magicians, sopranos, tenors, harps, flutes, cellos, tambourines and fireworks","gold":["create_invoice"]}"#;
     file("refused/catalog.jsonl", tools);
     file("refused/queries.jsonl", &format!("{}\n{refused}", lines[0]));
     let run =
