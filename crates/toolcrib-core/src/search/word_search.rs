@@ -16,11 +16,11 @@ const MAX_NOTE_CHARS: usize = 80;
 /// Number of tools that are named if none fits. If the decision that none fits is wrong, the model can load one of the
 /// named tools with a single `select:`.
 const NAMED_WITHOUT_FIT: usize = 3;
-/// Maximum size of the note that no tool fits, in tokens.
+/// Maximum size of the note that no tool fits, in tokens. Only very long names can exceed it.
 const NO_FIT_NOTE_TOKENS: usize = 120;
 /// Maximum lengths of the first sentence of a named tool, in characters. The first length with which the note is small
-/// enough is used. 0 means no sentence.
-const SENTENCE_CHARS: [usize; 4] = [100, 70, 40, 0];
+/// enough is used.
+const SENTENCE_CHARS: [usize; 3] = [100, 70, 40];
 /// The note that a weak fit gets.
 pub(super) const WEAK_FIT_NOTE: &str = "Weak fit: possibly none of these tools does what you need. Read a description before you \
                              call its tool; if none serves, search once in other words or answer without a tool.";
@@ -95,17 +95,13 @@ impl Crib {
                 named.join("; ")
             )
         };
-        let mut notes = SENTENCE_CHARS.into_iter().map(note);
-        let longest = notes.next().unwrap_or_default();
-        if self.counter().count(&longest) <= NO_FIT_NOTE_TOKENS {
-            return longest;
-        }
         let fits = |note: &String| self.counter().count(note) <= NO_FIT_NOTE_TOKENS;
-        let shorter: Vec<String> = notes.collect();
-        shorter.iter().find(|note| fits(note)).or(shorter.last()).cloned().unwrap_or(longest)
+        // If even the shortest sentences are too long, the tools are only named.
+        SENTENCE_CHARS.into_iter().map(note).find(fits).unwrap_or_else(|| note(0))
     }
 
-    /// The name of a tool and the first sentence of its description.
+    /// The name of a tool and the first sentence of its description, of at most `sentence_chars` characters. If this is 0,
+    /// only the name.
     fn named(&self, id: ToolId, sentence_chars: usize) -> String {
         let tool = self.catalog().tool(id);
         match first_sentence(tool.description(), sentence_chars) {
