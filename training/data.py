@@ -1,8 +1,8 @@
 """Collects the training data: tools from all sources, queries with the tools they need, and datasets for evaluation.
 
-There are four kinds of queries: those written for this project (`queries/*.jsonl`), those of public datasets whose licence allows training,
-parts of tools (one part of a tool is the query for the rest of it), and WordNet's definitions (each is a query for the words that it
-defines).
+There are five kinds of queries: those written for this project for real tools (`queries/*.jsonl`), those written for general tools
+(`general/`), those of public datasets whose licence allows training, parts of tools (one part of a tool is the query for the rest of it), and
+WordNet's definitions (each is a query for the words that it defines).
 """
 
 import gzip
@@ -51,6 +51,10 @@ VERBS = {
     "generate": ["make", "produce", "create"],
     "retrieve": ["get", "fetch", "look up"],
 }
+# Names of tools that search the web. They serve the same requests as the tools of the type `info` in `general/`.
+WEB_SEARCH = re.compile(
+    r"(web|internet|news|google|bing|duckduckgo|ddg|brave|tavily|serp\w*|exa|online|wikipedia)[ _-]*(search|lookup)|search[ _-]*(the[ _-]*)?(web|internet|news|online)\b", re.I
+)
 OPENINGS = ["", "", "", "how do I ", "I want to ", "please ", "need to ", "tool to ", "can you ", "help me "]
 
 
@@ -97,6 +101,9 @@ class Corpus:
     left: dict = field(default_factory=dict)
     queries: list = field(default_factory=list)
     sets: list = field(default_factory=list)
+    """Sentences that surround a request, and requests that no tool serves."""
+    filler: list = field(default_factory=list)
+    unservable: list = field(default_factory=list)
 
 
 def prose(server, name, description, parameters):
@@ -235,8 +242,30 @@ def read_sets(data, corpus, trained, closed, rng):
     return places
 
 
-def read(gathered, data, written, wordnet_folder, trained, leave_out):
-    """Reads all data. `trained` names the public datasets to train on. With `leave_out`, one server in six is left out for evaluation."""
+def read_general(folder, corpus):
+    """Reads the general tools, and the requests for each type of them. A request of a type is served by every tool of the type."""
+    of_type = {}
+    for line in lines(folder / "tools.jsonl"):
+        of_type.setdefault(line["type"], []).append(len(corpus.tools))
+        corpus.tools.append(Tool("general", line["server"], line["name"], line["description"], line["parameters"], []))
+    # The servers have other tools as well, so only the names of the tools are decisive.
+    of_type["info"] += [at for at, tool in enumerate(corpus.tools) if tool.source == "mcp" and tool.trained and WEB_SEARCH.search(tool.name)]
+    info = set(of_type["info"])
+    for query in corpus.queries:
+        if query.kind.startswith("written") and info.issuperset(query.gold):
+            query.gold = of_type["info"]
+    for line in lines(folder / "requests.jsonl"):
+        if line["type"] in of_type:
+            corpus.queries.append(Query(line["text"], of_type[line["type"]], f"general:{line['type']}"))
+        else:
+            {"filler": corpus.filler, "none": corpus.unservable}[line["type"]].append(line["text"])
+
+
+def read(gathered, data, written, general, wordnet_folder, trained, leave_out):
+    """Reads all data. `trained` names the public datasets to train on. With `leave_out`, one server in six is left out for evaluation.
+
+    `general` is the folder of the general tools. The table is trained without them.
+    """
     rng = random.Random(6)
     corpus = Corpus()
     closed = closed_tools(data, trained)
@@ -276,6 +305,8 @@ def read(gathered, data, written, wordnet_folder, trained, leave_out):
     for source, queries in left.items():
         golds = {at for q in queries for at in q["gold"]}
         corpus.sets.append(Set(f"left:{source}", sorted(golds | set(measured[source])), queries))
+    if general:
+        read_general(general, corpus)
     if wordnet_folder:
         wordnet(wordnet_folder, corpus)
     return corpus

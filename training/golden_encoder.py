@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy
 from tokenizers import BertWordPieceTokenizer
 
-from write_encoder import Model
+from write_encoder import MAGIC, NUMBERS, Model
 
 GOLDEN = Path(__file__).parent.parent / "crates/toolcrib-embed/tests/golden/encoder.json"
 WEIGHTS = Path(__file__).parent.parent / "crates/toolcrib/weights/encoder.bin"
@@ -126,7 +126,7 @@ def main():
     arguments = parser.parse_args()
     with arguments.weights.open("rb") as file:
         header = file.read(64)
-    name, heads = header[36:52].hex(), struct.unpack_from("<7I", header, 8)[2]
+    name, heads = header[44:60].hex(), struct.unpack_from(NUMBERS, header, len(MAGIC))[2]
     model = Model(arguments.model, arguments.vocab)
     reference, tokenizer = Reference(model, heads), Tokenizer(model.entries)
     cases = [case(reference, tokenizer, text, max_tokens) for text in TEXTS for max_tokens in MAX_TOKENS]

@@ -38,6 +38,9 @@ class Pairs:
         for at in self.trained.tolist():
             self.siblings.setdefault(self.text["servers"][at], []).append(at)
         self.nearest = None
+        general = [at for at in self.trained.tolist() if self.text["servers"][at].startswith("general/")]
+        # The table is trained without general tools.
+        self.general = numpy.array(general) if general else self.trained
 
     def find_nearest(self, vectors):
         """Stores the most similar tools of each tool, from the vectors of all tools."""
@@ -52,7 +55,7 @@ class Pairs:
             found.append(beside[cosines.masked_fill(cosines > SAME, -1).topk(min(NEAREST, len(beside)), 1).indices].cpu())
         self.nearest = torch.cat(found).numpy()
 
-    def batches(self, size, seed, mix):
+    def batches(self, size, seed, mix, least_of_a_set=0):
         rng = numpy.random.default_rng(seed)
         by_kind = {}
         for at, kind in enumerate(self.text["kinds"]):
@@ -61,7 +64,7 @@ class Pairs:
         for begin in mix:
             kinds = [kind for kind in by_kind if kind.startswith(begin)]
             if kinds:
-                sizes = numpy.array([min(len(by_kind[kind]), MOST_OF_A_SET if begin == "set" else 10**9) for kind in kinds], dtype=float)
+                sizes = numpy.array([weight(begin, len(by_kind[kind]), least_of_a_set) for kind in kinds], dtype=float)
                 pools[begin] = ([numpy.array(by_kind[kind]) for kind in kinds], sizes / sizes.sum())
         shares = numpy.array([mix[begin] for begin in pools])
         while True:
@@ -75,12 +78,15 @@ class Pairs:
             tools = self.gold[first + (rng.random(len(queries)) * (last - first)).astype(int)]
             hidden = self.hides[queries]
             beside = []
-            for at in tools:
+            # What is similar to a general tool often serves the same requests, so it is no hard negative.
+            general = numpy.array([self.text["kinds"][at].startswith("general") for at in queries])
+            random = self.trained[rng.integers(len(self.trained), size=len(tools))]
+            for at, other, is_general in zip(tools, random, general):
                 near = self.siblings[self.text["servers"][at]]
-                beside.append(near[rng.integers(len(near))] if len(near) > 1 and not self.text["servers"][at].startswith("wordnet") else self.trained[rng.integers(len(self.trained))])
+                beside.append(near[rng.integers(len(near))] if len(near) > 1 and not is_general and not self.text["servers"][at].startswith("wordnet") else other)
             beside = [numpy.array(beside)]
             if self.nearest is not None:
-                beside.append(self.nearest[tools, rng.integers(0, self.nearest.shape[1], len(tools))])
+                beside.append(numpy.where(general, self.general[rng.integers(len(self.general), size=len(tools))], self.nearest[tools, rng.integers(0, self.nearest.shape[1], len(tools))]))
             tools = numpy.concatenate([tools, *beside])
             hidden = numpy.concatenate([hidden, numpy.zeros(len(tools) - len(hidden), dtype=hidden.dtype)])
             places = {}
@@ -92,6 +98,11 @@ class Pairs:
                     also[row, places.get(gold, [])] = True
             numpy.fill_diagonal(also, False)
             yield Batch(queries, tools, also, hidden)
+
+
+def weight(kind, queries, least_of_a_set):
+    """The weight of a kind with this number of queries among those that begin alike."""
+    return {"set": min(max(queries, least_of_a_set), MOST_OF_A_SET), "general": queries**0.5}.get(kind, queries)
 
 
 def ndcg(ranked, gold, single):

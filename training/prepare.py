@@ -69,13 +69,14 @@ def main():
     parser.add_argument("--data", type=Path, required=True, help="the public sets, a folder each")
     parser.add_argument("--written", type=Path, default=Path(__file__).parent / "queries")
     parser.add_argument("--wordnet", type=Path, help="WordNet 3.0's folder of data.* files; only the table is trained with it")
+    parser.add_argument("--general", type=Path, help="the folder of general tools; only the encoder is trained with it")
     parser.add_argument("--teacher", type=Path, required=True, help="the folder of all-MiniLM-L6-v2")
     parser.add_argument("--without-sets", action="store_true", help="train on no public set, for figures on unseen data")
     parser.add_argument("--leave-out", action="store_true", help="keep one server in six for measuring")
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     trained = [] if arguments.without_sets else data.TRAINABLE
-    corpus = data.read(arguments.gathered, arguments.data, arguments.written, arguments.wordnet, trained, arguments.leave_out)
+    corpus = data.read(arguments.gathered, arguments.data, arguments.written, arguments.general, arguments.wordnet, trained, arguments.leave_out)
     entries = vocabulary(corpus, (arguments.teacher / "vocab.txt").read_text(encoding="utf-8").split("\n")[:-1])
     pieces = Wordpiece(entries)
     arrays = {}
@@ -91,6 +92,8 @@ def main():
         "servers": [f"{tool.source}/{tool.server}" for tool in corpus.tools],
         "queries": [query.text for query in corpus.queries],
         "kinds": [query.kind for query in corpus.queries],
+        "filler": corpus.filler,
+        "unservable": corpus.unservable,
         "sets": [{"name": s.name, "tools": s.tools, "queries": [{**q, "tokens": pieces.pieces(q["text"], QUERY_TOKENS), "gold": list(q["gold"].items())} for q in s.queries]} for s in corpus.sets],
     }
     arguments.out.mkdir(parents=True, exist_ok=True)

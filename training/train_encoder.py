@@ -5,6 +5,12 @@ over the batch, in which each tool comes with two hard negatives: a sibling from
 considers most similar. Some queries are joined into a request with several needs. The mean over the tokens of one need must then find the tool
 of that need, and the mean over the entire request must find all of them. So one pass over a request gives a vector for each of its needs.
 
+A query may be surrounded by sentences that ask for nothing, and a tool may come without its description, so that wordy requests and terse
+tools are learned as well. Requests for general tools, such as a web search, often name only their subject.
+
+InfoNCE compares the tools of one query. So a second loss, the logistic loss of each pair of a query and a tool, makes similarities comparable
+between queries, because confidences are computed from them. In this loss, requests that no tool serves belong to no tool.
+
 At the end, the weights are interpolated with the original ones. Fine-tuning alone is better on catalogs like those in the training data and
 worse on others.
 """
@@ -18,7 +24,7 @@ from pathlib import Path
 import numpy
 import torch
 from safetensors.torch import save_file
-from torch.nn.functional import cross_entropy, normalize
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, normalize
 from transformers import AutoModel, AutoTokenizer
 
 from pairs import MIX, Pairs, measure
@@ -28,8 +34,18 @@ QUERY_TOKENS, TOOL_TOKENS, REQUEST_TOKENS = 64, 112, 128
 TEMPERATURE = 0.04
 # Number of requests with several needs in a batch, as a share of the number of queries.
 REQUESTS = 0.16
-# Share of the tools in a batch that are embedded without their server, and without their parameters.
-DROPPED = 0.1
+# Shares of the tools in a batch that are embedded without their server, without their parameters, and without most of their description.
+DROPPED, TERSE = 0.1, 0.08
+# Maximum number of tokens of the description of a terse tool.
+TERSE_TOKENS = 8
+# Share of the queries in a batch that are surrounded by filler, and of the requests that have one need and filler.
+WORDY = 0.06
+WORDY_REQUESTS = 0.25
+# Number of unservable requests in a batch, as a share of the number of queries.
+UNSERVABLE = 0.04
+# The encoder is trained with a share of general requests, and without WordNet. A small dataset gets at least this weight.
+ENCODER_MIX = {**{kind: share for kind, share in MIX.items() if kind != "wordnet"}, "general": 0.012}
+LEAST_OF_A_SET = 250
 # Bits of `Batch.hidden`.
 NAME, DESCRIPTION = 1, 2
 # The ids of `.`, `?` and `!`.
@@ -56,6 +72,7 @@ class Step:
     requests: numpy.ndarray
     """For each need: its request, the range of its tokens, and the position of its query in the batch."""
     needs: numpy.ndarray
+    unservable: Padded
 
 
 def block(texts):
@@ -82,6 +99,8 @@ class Tokens:
         self.colon, self.open, self.close = one(":"), one("("), one(")")
         self.joints = [one(text) for text in (".", ".", ".", ",", "and", ", then", "; also")]
         self.queries = self.read(pairs.text["queries"])
+        self.filler = self.read(pairs.text["filler"])
+        self.unservable = self.read(pairs.text["unservable"])
         self.fields = [self.read([parts[field] for parts in pairs.text["parts"]]) for field in range(4)]
 
     def read(self, texts):
@@ -93,12 +112,25 @@ class Tokens:
     def query(self, at):
         return self.whole(self.queries[at], QUERY_TOKENS)
 
-    def tool(self, at, hidden=0, server=True, parameters=True):
+    def wordy(self, at, rng):
+        """The tokens of a query between one to four sentences of filler, and the range of the query in them."""
+        room = REQUEST_TOKENS - 2 - len(self.queries[at])
+        parts = []
+        for chosen in rng.integers(len(self.filler), size=rng.integers(1, 5)).tolist():
+            if len(self.filler[chosen]) < room:
+                parts.append(self.filler[chosen])
+                room -= len(self.filler[chosen])
+        place = int(rng.integers(len(parts) + 1))
+        start = 1 + sum(len(part) for part in parts[:place])
+        tokens = numpy.concatenate([*parts[:place], self.queries[at], *parts[place:]])
+        return self.whole(tokens, REQUEST_TOKENS), (start, start + len(self.queries[at]))
+
+    def tool(self, at, hidden=0, server=True, parameters=True, description_tokens=TOOL_TOKENS):
         """The tokens of `prose`, without the hidden parts."""
         parts = [self.fields[0][at]] if server else []
         parts += [] if hidden & NAME else [self.fields[1][at]]
         parts += [self.colon]
-        parts += [] if hidden & DESCRIPTION else [self.fields[2][at]]
+        parts += [] if hidden & DESCRIPTION else [self.fields[2][at][:description_tokens]]
         if parameters and len(self.fields[3][at]):
             parts += [self.open, self.fields[3][at], self.close]
         return self.whole(numpy.concatenate(parts), TOOL_TOKENS)
@@ -122,25 +154,39 @@ class Tokens:
 def produce(tokens, pairs, size, seed, queue):
     """Puts the steps of one stream of batches into the queue."""
     rng = numpy.random.default_rng(seed)
-    mix = {kind: share for kind, share in MIX.items() if kind != "wordnet"}
-    for batch in pairs.batches(size, seed, mix):
+    for batch in pairs.batches(size, seed, ENCODER_MIX, LEAST_OF_A_SET):
         kept = rng.random((len(batch.tools), 2)) >= DROPPED
-        tools = [tokens.tool(at, hidden, *keep) for at, hidden, keep in zip(batch.tools.tolist(), batch.hidden.tolist(), kept.tolist())]
+        # The length of a terse description is chosen evenly, so some have none.
+        lengths = numpy.where(rng.random(len(batch.tools)) < TERSE, rng.integers(0, TERSE_TOKENS + 1, len(batch.tools)), TOOL_TOKENS)
+        options = zip(batch.tools.tolist(), batch.hidden.tolist(), kept.tolist(), lengths.tolist())
+        tools = [tokens.tool(at, hidden, *keep, length) for at, hidden, keep, length in options]
+        # Only queries of people are surrounded by filler, not parts of tools.
+        can_be_wordy = [not pairs.text["kinds"][at].startswith("itself") and 0 < len(tokens.queries[at]) <= QUERY_TOKENS for at in batch.queries.tolist()]
         requests, needs = [], []
         for _ in range(int(REQUESTS * size)):
             members = rng.choice(size, rng.integers(2, 5), replace=False).tolist()
-            request, ranges = tokens.request(batch.queries[members].tolist(), rng)
-            if len(ranges) > 1:
+            if rng.random() < WORDY_REQUESTS and can_be_wordy[members[0]]:
+                request, part = tokens.wordy(int(batch.queries[members[0]]), rng)
+                ranges = [part]
+            else:
+                request, ranges = tokens.request(batch.queries[members].tolist(), rng)
+                ranges = ranges if len(ranges) > 1 else []
+            if ranges:
                 needs.extend((len(requests), *part, member) for part, member in zip(ranges, members))
                 requests.append(request)
-        queries = padded([tokens.query(at) for at in batch.queries.tolist()])
-        queue.put(Step(queries, padded(tools), batch.also, block(requests), numpy.array(needs)))
+        is_wordy = rng.random(size) < WORDY
+        queries = [tokens.wordy(at, rng)[0] if wordy and can else tokens.query(at) for at, wordy, can in zip(batch.queries.tolist(), is_wordy, can_be_wordy)]
+        unservable = rng.choice(len(tokens.unservable), int(UNSERVABLE * size), replace=False).tolist()
+        unservable = padded([tokens.whole(tokens.unservable[at], QUERY_TOKENS) for at in unservable])
+        queue.put(Step(padded(queries), padded(tools), batch.also, block(requests), numpy.array(needs), unservable))
 
 
 class Encoder:
     def __init__(self, folder, device):
         self.model = AutoModel.from_pretrained(folder, dtype=torch.float32).to(device)
         self.device = device
+        # Scale and bias of the logistic loss.
+        self.line = torch.nn.Parameter(torch.tensor([12.0, -10.0], device=device))
 
     def states(self, ids):
         """The states of all tokens, and which of them are not padding, whose id is 0."""
@@ -173,14 +219,25 @@ class Encoder:
                 found.extend(normalize(states[row, first:last].sum(0), dim=-1) for first, last in ranges)
         return torch.stack(found) if found else torch.zeros(0, self.model.config.hidden_size, device=self.device)
 
-    def loss(self, step, weight):
+    def loss(self, step, weight, logistic):
         queries, tools = self.vectors(step.queries), self.vectors(step.tools)
         size = len(queries)
         labels = torch.arange(size, device=self.device)
         also = torch.from_numpy(step.also).to(self.device)
         scores = (queries @ tools.T / TEMPERATURE).masked_fill(also, -1e4)
         back = scores[:, :size].T
-        return cross_entropy(scores, labels) + 0.5 * cross_entropy(back, labels) + weight * self.loss_of_needs(step, tools, also)
+        loss = cross_entropy(scores, labels) + 0.5 * cross_entropy(back, labels) + weight * self.loss_of_needs(step, tools, also)
+        return loss + logistic * self.logistic_loss(queries, self.vectors(step.unservable), tools, also)
+
+    def logistic_loss(self, queries, unservable, tools, also):
+        """The sum over all tools of a query, as a mean over the queries. Another correct answer is neither required nor excluded."""
+        size = len(queries)
+        scores = self.line[0] * (torch.cat([queries, unservable]) @ tools.T) + self.line[1]
+        correct = torch.zeros_like(scores)
+        correct[:size, :size].fill_diagonal_(1)
+        losses = binary_cross_entropy_with_logits(scores, correct, reduction="none")
+        losses = torch.cat([losses[:size].masked_fill(also, 0), losses[size:]])
+        return losses.sum() / len(scores)
 
     def loss_of_needs(self, step, tools, also):
         """The loss of the requests and of their needs."""
@@ -206,7 +263,9 @@ class Encoder:
 
 
 def tune(encoder, pairs, tokens, arguments):
-    optimizer = torch.optim.AdamW(encoder.model.parameters(), lr=arguments.rate, weight_decay=0.01, fused=encoder.device.type == "cuda")
+    optimizer = torch.optim.AdamW(
+        [{"params": encoder.model.parameters()}, {"params": [encoder.line], "lr": 0.02, "weight_decay": 0}], lr=arguments.rate, weight_decay=0.01, fused=encoder.device.type == "cuda"
+    )
     steps, warm = arguments.steps, max(1, arguments.steps // 10)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1, (step + 1) / warm) * max(0.02, 1 - step / steps))
     clock = time.time()
@@ -221,14 +280,14 @@ def tune(encoder, pairs, tokens, arguments):
             producer.start()
         encoder.model.train()
         for step in range(half * steps // 2, (half + 1) * steps // 2):
-            loss = encoder.loss(queues[step % PRODUCERS].get(), arguments.needs)
+            loss = encoder.loss(queues[step % PRODUCERS].get(), arguments.needs, arguments.logistic)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(encoder.model.parameters(), 1.0)
             optimizer.step()
             schedule.step()
             if step % 100 == 0:
-                print(f"step {step} loss {loss.item():.3f}, {time.time() - clock:.0f} s", flush=True)
+                print(f"step {step} loss {loss.item():.3f}, scale and bias {encoder.line.tolist()}, {time.time() - clock:.0f} s", flush=True)
         for producer in producers:
             producer.kill()
 
@@ -248,6 +307,7 @@ def main():
     parser.add_argument("--batch", type=int, default=1024)
     parser.add_argument("--rate", type=float, default=3e-5)
     parser.add_argument("--needs", type=float, default=0.5, help="weight of the loss of requests with several needs")
+    parser.add_argument("--logistic", type=float, default=0.05, help="weight of the logistic loss")
     parser.add_argument("--share", type=float, default=0.8, help="share of the fine-tuned weights")
     arguments = parser.parse_args()
     torch.manual_seed(6)
@@ -255,6 +315,8 @@ def main():
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     arguments.out.mkdir(parents=True, exist_ok=True)
     pairs = Pairs(arguments.bundle)
+    if len(pairs.text["unservable"]) < UNSERVABLE * arguments.batch or not pairs.text["filler"]:
+        raise SystemExit("the bundle has too few unservable requests or no filler: run prepare.py with --general")
     tokens = Tokens(arguments.teacher, pairs)
     encoder = Encoder(arguments.teacher, device)
     before = {key: value.clone() for key, value in encoder.model.state_dict().items()}

@@ -1,7 +1,7 @@
 """Writes the weights of an encoder in the format of `toolcrib-embed`, which `crates/toolcrib-embed/src/encoder/weights_file.rs` describes.
 
 The input is a BertModel of transformers as safetensors, in half or single precision, and its vocabulary. Matrices and word embeddings become
-int8, with one scale per output or word.
+int8, with one scale per output or word. `general.py` adds the probes for general tools.
 """
 
 import argparse
@@ -16,6 +16,9 @@ from safetensors.numpy import load_file
 # Number of outputs in a panel of the packed layout.
 PANEL = 16
 ALIGNMENT = 64
+MAGIC = b"TCRIBEN2"
+# Format of the numbers in the header.
+NUMBERS = "<9I"
 # Maximum number of tokens of a text. `toolcrib-core` uses at most this many.
 POSITIONS = 128
 
@@ -93,8 +96,34 @@ def sections(model, vocabulary):
         parts += model.matrix(f"{at}.attention.output.dense") + model.norm(f"{at}.attention.output.LayerNorm")
         parts += model.matrix(f"{at}.intermediate.dense") + model.matrix(f"{at}.output.dense") + model.norm(f"{at}.output.LayerNorm")
     parts.append(words)
+    return padded(parts)
+
+
+def padded(parts):
     contents = [part if isinstance(part, bytes) else part.tobytes() for part in parts]
     return b"".join(part + bytes(-len(part) % ALIGNMENT) for part in contents)
+
+
+def write(path, numbers, payload):
+    """Writes an encoder file, and returns its id."""
+    sizes = struct.pack(NUMBERS, *numbers)
+    name = hashlib.sha256(sizes + payload).digest()[:16]
+    path.write_bytes((MAGIC + sizes + name).ljust(ALIGNMENT, b"\0") + payload)
+    return name.hex()
+
+
+def add_general_types(path, names, request_probes, tool_probes):
+    """Adds probes to an encoder file, or replaces those that it has. A row of an array has the weights of a probe, and its bias last."""
+    contents = path.read_bytes()
+    if not contents.startswith(MAGIC):
+        raise SystemExit(f"{path} does not begin with {MAGIC.decode()}")
+    *numbers, types, names_bytes = struct.unpack_from(NUMBERS, contents, len(MAGIC))
+    hidden = numbers[1]
+    added = [names_bytes, *[4 * types * (hidden + 1)] * 2] if types else []
+    payload = contents[ALIGNMENT : len(contents) - sum(size + -size % ALIGNMENT for size in added)]
+    text = "\n".join(names).encode()
+    payload += padded([text, request_probes.astype("<f4"), tool_probes.astype("<f4")])
+    print(f"{len(names)} types of general tools, id {write(path, [*numbers, len(names), len(text)], payload)}")
 
 
 def main():
@@ -109,12 +138,9 @@ def main():
     words, entries = model["embeddings.word_embeddings.weight"], len(model.entries)
     hidden, ffn = words.shape[1], len(model["encoder.layer.0.intermediate.dense.weight"])
     positions = len(model["embeddings.position_embeddings.weight"])
-    sizes = struct.pack("<7I", model.layers(), hidden, arguments.heads, ffn, entries, positions, len(vocabulary))
-    payload = sections(model, vocabulary)
-    name = hashlib.sha256(sizes + payload).digest()[:16]
-    header = (b"TCRIBEN1" + sizes + name).ljust(ALIGNMENT, b"\0")
-    arguments.out.write_bytes(header + payload)
-    print(f"{model.layers()} layers of {hidden}, {entries} words, {len(header + payload)} bytes, id {name.hex()}")
+    numbers = [model.layers(), hidden, arguments.heads, ffn, entries, positions, len(vocabulary), 0, 0]
+    name = write(arguments.out, numbers, sections(model, vocabulary))
+    print(f"{model.layers()} layers of {hidden}, {entries} words, {arguments.out.stat().st_size} bytes, id {name}")
 
 
 if __name__ == "__main__":

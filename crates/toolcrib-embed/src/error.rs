@@ -86,7 +86,7 @@ pub enum Error {
         needed: usize,
     },
     /// The file does not begin with the magic bytes of an encoder.
-    #[error("not the weights of an encoder: the file does not begin with `TCRIBEN1`")]
+    #[error("not the weights of an encoder: the file does not begin with `TCRIBEN2`")]
     NotAnEncoder,
     /// The encoder has sizes that this version does not support.
     #[error("unsupported encoder: {reason}")]

@@ -21,6 +21,16 @@ impl QuantisedVector {
         self.dims
     }
 
+    /// Returns the cosine similarity to another vector.
+    ///
+    /// # Panics
+    /// If the other vector has a different number of dimensions.
+    pub fn dot(&self, other: &Self) -> f32 {
+        let mut index = FlatIndex::new(self.dims);
+        index.push(self);
+        index.dot(0, other)
+    }
+
     /// Returns the vector as bytes, for a cache: the scale as a little-endian f32, then one byte per dimension.
     pub fn to_bytes(&self) -> Vec<u8> {
         let codes = self.blocks.iter().flat_map(|block| block.0).take(self.dims);

@@ -23,7 +23,8 @@
 //! Reading order: `split` and `alphanumeric_run` (text into words), `vocabulary` and `wordpiece` (words into
 //! pieces), `table_file` (the file format), [`EmbeddingModel`], [`Vector`], [`FlatIndex`], `simd` (the only
 //! module with `unsafe`). `external` is for tables whose tokenizer is in another crate. With the feature `deep`,
-//! `encoder` is a transformer that embeds texts more accurately, in milliseconds instead of microseconds.
+//! `encoder` is a transformer that embeds texts more accurately, in milliseconds instead of microseconds. Its file also
+//! contains the classifiers in `general_type`.
 
 // This crate is pure, so it may not use the methods and types that clippy.toml disallows.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -37,6 +38,7 @@ mod error;
 mod external;
 mod field;
 mod flat_index;
+mod general_type;
 mod model;
 mod segmenter;
 mod simd;
@@ -52,6 +54,7 @@ pub use error::Error;
 pub use external::ExternalTable;
 pub use field::EmbeddedField;
 pub use flat_index::{FlatIndex, QuantisedVector};
+pub use general_type::{GeneralType, LinearProbe};
 pub use model::EmbeddingModel;
 pub use segmenter::Tokenizer;
 pub use vector::Vector;

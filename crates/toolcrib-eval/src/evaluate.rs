@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 use toolcrib_core::policy::Rules;
-use toolcrib_core::rank::Fit;
+use toolcrib_core::rank::{Explanation, Fit};
 use toolcrib_core::{Crib, Limits, Scope, Settings, WordQuery};
 
 use crate::dataset::Dataset;
@@ -12,6 +12,8 @@ use crate::metrics::RetrievalMetrics;
 
 /// The number of results that are requested for each query.
 pub const RESULTS_PER_QUERY: usize = 10;
+/// The number of tools of each query for which a run file has evidence.
+pub const WITH_EVIDENCE: usize = 5;
 
 /// The scores of one dataset, or their means over several datasets.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -66,17 +68,58 @@ pub struct RunLine {
     /// The confidence of each tool, from 0 to 1. Empty if the ranker computes no confidence.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub confidence: Vec<f32>,
+    /// The values from which the confidences of the first tools were computed, at most [`WITH_EVIDENCE`] of them. Empty if
+    /// the ranker does not use vectors.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
 }
 
-/// Runs the first `limit` queries of a dataset as plain words, and calls `progress` after each query. Returns the
-/// scores and the ranking of each query.
+/// The values from which the confidence of a tool was computed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Evidence {
+    /// The highest similarity among the best hits. It is `None` if the query has no vector.
+    pub similarity: Option<f32>,
+    /// The median similarity of the candidates.
+    pub background: f32,
+    /// By how much the score of the tool is below the best score.
+    pub gap: f32,
+    /// The probability that the query needs a general tool and this tool is one.
+    pub general: f32,
+    /// The share of the query's weight that the tool covers with its words.
+    pub coverage: f32,
+}
+
+impl Evidence {
+    fn of(explanation: &Explanation) -> Option<Self> {
+        let values = explanation.similarity.as_ref()?;
+        Some(Self {
+            similarity: values.top_similarity,
+            background: values.background,
+            gap: values.gap,
+            general: values.general.as_ref().map_or(0.0, |found| found.request * found.tool),
+            coverage: explanation.coverage?,
+        })
+    }
+}
+
+/// What [`evaluate`] does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EvalOptions {
+    /// Maximum number of queries.
+    pub limit: usize,
+    /// Whether the lines of the run file have evidence, which takes as long as several searches.
+    pub evidence: bool,
+}
+
+/// Runs the first queries of a dataset as plain words, and calls `progress` after each query. Returns the scores and the
+/// ranking of each query.
 ///
 /// Only the ranking is timed, from the words to the ordered tools. A query without relevant tools is unservable: it has
 /// no recall, and the correct answer is that no tool fits.
 pub fn evaluate(
     dataset: Dataset,
     settings: &Settings,
-    limit: usize,
+    options: EvalOptions,
     embed_missing: impl FnOnce(&Crib),
     mut progress: impl FnMut(),
 ) -> (DatasetReport, Vec<RunLine>) {
@@ -91,7 +134,7 @@ pub fn evaluate(
     let scope = Scope::all(crib.catalog());
     let limits = Limits::default();
     let (mut results, mut run) = (QueryResults::default(), Vec::new());
-    for judged in dataset.queries.iter().take(limit) {
+    for judged in dataset.queries.iter().take(options.limit) {
         let words = WordQuery::plain(&judged.query, &limits);
         let begin = Instant::now();
         let hits = crib.rank(&words, &scope, RESULTS_PER_QUERY);
@@ -109,8 +152,11 @@ pub fn evaluate(
             results.answered.push(answered);
         }
         let confidence = hits.iter().filter_map(|hit| hit.confidence).collect();
+        let explained = if options.evidence { &hits[..hits.len().min(WITH_EVIDENCE)] } else { &[] };
+        let explained = explained.iter().filter_map(|hit| crib.explain(&words, &scope, hit.id));
+        let evidence = explained.filter_map(|explanation| Evidence::of(&explanation)).collect();
         let (dataset, id) = (dataset.name.clone(), judged.id.clone());
-        run.push(RunLine { dataset, id, ranked, confidence });
+        run.push(RunLine { dataset, id, ranked, confidence, evidence });
         progress();
     }
     let report = DatasetReport {

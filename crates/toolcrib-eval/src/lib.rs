@@ -12,5 +12,8 @@ pub mod files;
 mod metrics;
 
 pub use dataset::{Dataset, JudgedQuery};
-pub use evaluate::{DatasetReport, EvalScore, RESULTS_PER_QUERY, RunLine, evaluate, mean_score};
+pub use evaluate::{
+    DatasetReport, EvalOptions, EvalScore, Evidence, RESULTS_PER_QUERY, RunLine, WITH_EVIDENCE,
+    evaluate, mean_score,
+};
 pub use metrics::RetrievalMetrics;

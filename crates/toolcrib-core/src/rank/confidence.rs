@@ -6,8 +6,8 @@
 //! distinguish.
 //!
 //! The confidence is computed from the highest similarity among the best hits, from the median similarity of
-//! the candidates, from the difference between the best score and the score of the hit, from whether the hit finds information
-//! about any subject, and from how much of the query the hit covers. The module `fit` uses the confidence
+//! the candidates, from the difference between the best score and the score of the hit, from whether the query needs a
+//! general tool and the hit is one, and from how much of the query the hit covers. The module `fit` uses the confidence
 //! of the first hit to decide whether any tool fits.
 
 use super::Tier;
@@ -23,8 +23,8 @@ struct SimilarityModel {
     similarity: f32,
     /// The weight of the background: the median similarity of the candidates.
     background: f32,
-    /// The weight of [`Generality::information`](super::generality::Generality) of the hit.
-    information: f32,
+    /// The weight of [`GeneralMatch::strength`](super::generality::GeneralMatch::strength) of the hit.
+    general: f32,
     /// How much is subtracted for each point by which the score of the hit is below the best score.
     gap: f32,
 }
@@ -32,10 +32,10 @@ struct SimilarityModel {
 /// The model for similarities from the table. It was fitted with a vector table that was not trained on any of the
 /// catalogs, and is used with every table.
 const TABLE_MODEL: SimilarityModel =
-    SimilarityModel { bias: -4.66, similarity: 7.36, background: 0.0, information: 0.0, gap: 9.57 };
+    SimilarityModel { bias: -4.66, similarity: 7.36, background: 0.0, general: 0.0, gap: 9.57 };
 /// The model for similarities from the encoder and the table, fitted in the same way.
 const DEEP_MODEL: SimilarityModel =
-    SimilarityModel { bias: -4.55, similarity: 3.72, background: 4.83, information: 0.9, gap: 9.6 };
+    SimilarityModel { bias: -4.55, similarity: 3.72, background: 4.83, general: 1.7, gap: 9.6 };
 
 /// The evidence from similarities.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,8 +46,8 @@ pub(super) struct SimilarityEvidence {
     pub(super) top: f32,
     /// The median similarity of the candidates. It is higher if the catalog is about the query's subject.
     pub(super) background: f32,
-    /// Whether the hit finds information about any subject, from 0 to 1.
-    pub(super) information: f32,
+    /// The probability that the query needs a general tool and the hit is one.
+    pub(super) general: f32,
     /// By how much the score of the hit is below the best score.
     pub(super) gap: f32,
 }
@@ -62,7 +62,7 @@ impl SimilarityEvidence {
             model.bias
                 + model.similarity * self.top
                 + model.background * self.background
-                + model.information * self.information
+                + model.general * self.general
                 - model.gap * self.gap,
         )
     }
@@ -148,7 +148,7 @@ mod tests {
 
     /// Evidence from the table for the best hit.
     fn evidence(top: f32) -> SimilarityEvidence {
-        SimilarityEvidence { tier: Tier::Table, top, background: 0.1, information: 0.0, gap: 0.0 }
+        SimilarityEvidence { tier: Tier::Table, top, background: 0.1, general: 0.0, gap: 0.0 }
     }
 
     /// The confidence of a tool that has this similarity and covers this share of the query.
@@ -178,7 +178,7 @@ mod tests {
         let stronger = [
             SimilarityEvidence { top: 0.6, ..weak },
             SimilarityEvidence { background: 0.2, ..weak },
-            SimilarityEvidence { information: 1.0, ..weak },
+            SimilarityEvidence { general: 1.0, ..weak },
         ];
         for evidence in stronger {
             assert!(evidence.confidence() > weak.confidence(), "{evidence:?}");

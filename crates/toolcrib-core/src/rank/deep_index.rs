@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use toolcrib_embed::{FlatIndex, Vector};
 
 use super::deep_vectors::{DeepVectors, TextKey, ToolText};
-use super::generality::Generality;
+use super::generality::ToolTypes;
 use crate::catalog::Catalog;
 use crate::ingest::{Part, walk};
 use crate::tool::Tool;
@@ -26,6 +26,8 @@ pub(super) struct DeepCatalog {
     keys: Box<[TextKey]>,
     /// The number of dimensions of a vector.
     dims: usize,
+    /// The number of types of general tools.
+    general_types: usize,
     index: RwLock<Arc<DeepIndex>>,
 }
 
@@ -38,8 +40,8 @@ pub(super) struct DeepIndex {
     pub(super) present: Box<[bool]>,
     /// The number of tools that have a vector.
     pub(super) count: usize,
-    /// How general each tool is. Empty if the texts that tools are compared with are not embedded yet.
-    pub(super) generality: Box<[Generality]>,
+    /// Which tools are general.
+    pub(super) tool_types: ToolTypes,
     /// The version of [`DeepVectors`] from which the index was built.
     version: u64,
 }
@@ -51,22 +53,20 @@ impl DeepCatalog {
             vectors: FlatIndex::new(1),
             present: Box::default(),
             count: 0,
-            generality: Box::default(),
+            tool_types: ToolTypes::default(),
             version: 0,
         };
         let dims = deep.encoder().map_or(1, |encoder| encoder.dims());
-        Self { keys, dims, index: RwLock::new(Arc::new(nothing)) }
+        let general_types = deep.general_types().len();
+        Self { keys, dims, general_types, index: RwLock::new(Arc::new(nothing)) }
     }
 
-    /// The texts of the tools that have no vector, and those that tools are compared with to find general ones.
+    /// The texts of the tools that have no vector.
     pub(super) fn missing(&self, catalog: &Catalog, deep: &DeepVectors) -> Vec<ToolText> {
-        let general = Generality::texts().map(|text| ToolText::new(text.to_owned()));
-        let mut missing: Vec<ToolText> = general.filter(|text| !deep.has(&text.key)).collect();
         let mut present = vec![false; self.keys.len()];
         deep.each(&self.keys, |at, _| present[at] = true);
         let tools = catalog.tools().iter().zip(&present).filter(|(_, present)| !**present);
-        missing.extend(tools.map(|(tool, _)| ToolText::new(text_of(tool))));
-        missing
+        tools.map(|(tool, _)| ToolText::new(text_of(tool))).collect()
     }
 
     /// The index with all vectors that exist now, or `None` if no tool has one.
@@ -74,8 +74,7 @@ impl DeepCatalog {
         let known = self.index.read().unwrap_or_else(PoisonError::into_inner).clone();
         // The version is read before the vectors, so an insertion in between leads to another rebuild.
         let version = deep.version();
-        let is_complete = known.count == self.keys.len() && !known.generality.is_empty();
-        let is_current = known.version == version || is_complete;
+        let is_current = known.version == version || known.count == self.keys.len();
         let index = if is_current {
             known
         } else {
@@ -90,8 +89,8 @@ impl DeepCatalog {
     /// of catalogs ask for the size only once.
     pub(super) fn bytes(&self) -> usize {
         let vector = self.dims + size_of::<f32>();
-        let tool = size_of::<TextKey>() + size_of::<bool>() + size_of::<Generality>();
-        self.keys.len() * (vector + tool)
+        let tool = size_of::<TextKey>() + size_of::<bool>();
+        self.keys.len() * (vector + tool + ToolTypes::bytes_per_tool(self.general_types))
     }
 }
 
@@ -122,16 +121,8 @@ impl DeepIndex {
         });
         push_missing(&mut vectors, &mut present, keys.len());
         let count = present.iter().filter(|present| **present).count();
-        let general: Vec<TextKey> =
-            Generality::texts().map(|text| ToolText::new(text.to_owned()).key).collect();
-        let mut texts = Vec::with_capacity(general.len());
-        deep.each(&general, |_, vector| texts.push(vector.clone()));
-        let generality = if texts.len() == general.len() {
-            Generality::of_each(&vectors, &texts)
-        } else {
-            before.generality.clone()
-        };
-        Self { vectors, present: present.into(), count, generality, version }
+        let tool_types = ToolTypes::new(deep.general_types(), &vectors, &present);
+        Self { vectors, present: present.into(), count, tool_types, version }
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
-use toolcrib_embed::QuantisedVector;
+use toolcrib_embed::{GeneralType, QuantisedVector};
 
 /// Embeds texts with a transformer. With the feature `deep`, [`Encoder`](toolcrib_embed::Encoder) implements it.
 pub trait TextEncoder: fmt::Debug + Send + Sync {
@@ -28,6 +28,12 @@ pub trait TextEncoder: fmt::Debug + Send + Sync {
     /// Embeds a query, and each of its needs, which are byte ranges of the query. Returns `None` if the encoder does not
     /// know the language of the query. The query is then ranked without the encoder.
     fn embed_query(&self, text: &str, needs: &[Range<usize>]) -> Option<EncodedQuery>;
+
+    /// The types of general tools that can be recognised by their vectors. Their classifiers must have [`dims`](Self::dims)
+    /// dimensions, or no type is used.
+    fn general_types(&self) -> &[GeneralType] {
+        &[]
+    }
 }
 
 /// The vectors of a query.
@@ -129,6 +135,15 @@ impl DeepVectors {
     /// The encoder.
     pub fn encoder(&self) -> Option<&Arc<dyn TextEncoder>> {
         Some(&self.0.as_ref()?.encoder)
+    }
+
+    /// The types of general tools that the encoder can recognise.
+    pub(super) fn general_types(&self) -> &[GeneralType] {
+        let Some(shared) = &self.0 else { return &[] };
+        let (types, dims) = (shared.encoder.general_types(), shared.encoder.dims());
+        let probes = types.iter().flat_map(|one| [&one.request, &one.tool]);
+        let fit = probes.map(|probe| probe.direction().dims()).all(|found| found == dims);
+        if fit { types } else { &[] }
     }
 
     /// Adds vectors. Vectors with the wrong number of dimensions are ignored.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use toolcrib_embed::{Encoder, QuantisedVector, Vector};
+use toolcrib_embed::{Encoder, GeneralType, QuantisedVector, Vector};
 
 use super::deep_vectors::{EncodedQuery, TextEncoder};
 
@@ -32,6 +32,10 @@ impl TextEncoder for Encoder {
         let quantised = |vector: &Option<Vector>| vector.as_ref().map(Vector::quantised);
         let needs = encoded.parts.iter().map(quantised).collect();
         Some(EncodedQuery { whole: encoded.whole.quantised(), needs })
+    }
+
+    fn general_types(&self) -> &[GeneralType] {
+        self.general_types()
     }
 }
 

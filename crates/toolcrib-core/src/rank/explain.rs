@@ -6,6 +6,7 @@ use super::Tier;
 use super::bonus::Candidate;
 use super::confidence::{ConfidenceInputs, SimilarityEvidence, confidence};
 use super::fields::{self, FIELDS, IndexedField};
+use super::generality::GeneralTool;
 use super::index::{Index, total_weighted_frequency};
 use super::query_plan::{QueryPlan, TermMatch};
 use crate::catalog::{Catalog, ToolId};
@@ -59,9 +60,9 @@ pub struct Explanation {
     pub unknown: Vec<String>,
 }
 
-/// The contributions of words and vectors. The fields `words`, `vectors`, `general_bonus` and `coverage_bonus` and the
+/// The contributions of words and vectors. The fields `words`, `vectors` and `coverage_bonus`, the bonus in `general` and the
 /// bonus for a tool that the query mentions by name add up to the score.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Similarity {
     /// The points of the words and the bonuses, without the bonus for a tool that the query mentions by name.
@@ -92,15 +93,17 @@ pub struct Similarity {
     /// need that no hit before it serves.
     #[serde(rename = "cover")]
     pub coverage_bonus: f32,
-    /// The bonus of a tool that works on any subject, such as a web search.
-    pub general_bonus: f32,
+    /// The type of general tools, such as web search, that best matches both the query and the tool. It is `None` if the
+    /// tier is [`Tier::Table`], or if the encoder has no classifiers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub general: Option<GeneralTool>,
     /// The highest similarity among the five best hits, from which the confidence is computed. It is `None` if no part
     /// of the query is in the vector table.
     #[serde(rename = "near")]
     pub top_similarity: Option<f32>,
     /// The median similarity of the candidates, on which the confidence in the deep tier depends.
     pub background: f32,
-    /// By how much the score of the tool is below the best score. A larger gap lowers the confidence.
+    /// By how much the score of the tool is below the best score without bonuses. A larger gap lowers the confidence.
     pub gap: f32,
     /// The contribution of the vectors to the score.
     pub vectors: f32,

@@ -12,7 +12,7 @@ use super::Hit;
 /// Minimum confidence of the first hit for a strong fit. Of the queries that cannot be served, one in fifty reaches
 /// this confidence.
 pub(super) const STRONG_CONFIDENCE: f32 = 0.25;
-/// Minimum confidence of the first hit for any fit. In the deep tier, 2 % of the queries that can be served stay below this
+/// Minimum confidence of the first hit for any fit. In the deep tier, 1 % of the queries that can be served stay below this
 /// confidence.
 pub(super) const MIN_CONFIDENCE: f32 = 0.09;
 /// Minimum confidence of all hits after the first.

@@ -1,72 +1,124 @@
-//! How general a tool is: whether it serves requests about any subject.
+//! Whether a request needs a general tool, and which tools are general.
 //!
 //! A web search, a shell or a database serves requests that say nothing about searching, commands or SQL: "train strikes
-//! in Italy" names only its subject. So such a request is not similar to any tool. The generality of a tool is its
-//! similarity to descriptions of general tools. A general tool gets a bonus, which decides only if no other tool is
-//! clearly more similar. If a tool that finds information about any subject comes first, it more likely serves the request.
+//! in Italy" names only its subject. So such a request is not similar to the tool that serves it. The file of the encoder
+//! contains classifiers for a few types of general tools. If a request probably needs a tool of a type, and a tool is of
+//! that type, the tool gets a bonus, and a higher confidence.
 
-use toolcrib_embed::FlatIndex;
+use serde::Serialize;
+use toolcrib_embed::{FlatIndex, GeneralType, QuantisedVector};
 
-/// The texts of tools that find information about any subject. All texts have the form of the texts of tools.
-const INFORMATION: [&str; 3] = [
-    "web search: Search the web for any topic and return the results (query)",
-    "search news: Search for news articles about any topic (query)",
-    "ask: Ask a large language model any question and return the answer (prompt)",
-];
-/// The texts of other tools that work on any subject.
-const OTHER: [&str; 6] = [
-    "fetch url: Fetch a web page or call any HTTP API and return its content (url method)",
-    "execute sql: Run a SQL query against the database and return the rows (query)",
-    "run command: Run a shell command and return its output (command)",
-    "run code: Execute Python code and return its output (code)",
-    "create record: Create, find or update a record of any object type (object type fields)",
-    "browser: Open a web page in a browser, click and type (url)",
-];
-/// A tool is general only if its cosine to one of the texts is above this. training/README.md reports the effect of the
-/// bonus.
-const MIN_COSINE: f32 = 0.45;
-/// By how much the cosine must exceed the minimum for the full generality.
-const COSINE_RANGE: f32 = 0.15;
-/// The bonus of a tool with full generality.
-const BONUS: f32 = 0.15;
+use super::deep_vectors::EncodedQuery;
 
-/// The generality of a tool, from 0 to 1.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Generality {
-    /// Whether the tool works on any subject.
-    pub(super) any: f32,
-    /// Whether the tool finds information about any subject.
-    pub(super) information: f32,
-}
+/// The maximum bonus. This constant and the next one are the best of those in training/README.md.
+const MAX_BONUS: f32 = 0.6;
+/// If a tool is at least this similar to the request, general tools get no bonus: the request probably needs that tool.
+const SIMILAR: f32 = 0.7;
 
-impl Generality {
-    /// The texts that a tool is compared with, in the order of the cosines that [`of`](Self::of) takes.
-    pub(super) fn texts() -> impl Iterator<Item = &'static str> {
-        INFORMATION.into_iter().chain(OTHER)
+/// How probably a request needs a tool of each type.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct RequestTypes(Box<[f32]>);
+
+impl RequestTypes {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
-    /// The generality of each tool. `texts` has the vectors of all [`texts`](Self::texts).
-    pub(super) fn of_each(
-        tools: &FlatIndex,
-        texts: &[toolcrib_embed::QuantisedVector],
-    ) -> Box<[Self]> {
-        let mut all = vec![Self::default(); tools.len()];
+    /// If a request has several needs, one of them may need a general tool, so the highest probability counts.
+    pub(super) fn new(types: &[GeneralType], query: &EncodedQuery) -> Self {
+        let probability = |one: &GeneralType| {
+            let of = |vector: &QuantisedVector| {
+                one.request.probability(vector.dot(one.request.direction()))
+            };
+            query.needs.iter().flatten().map(of).fold(of(&query.whole), f32::max)
+        };
+        Self(types.iter().map(probability).collect())
+    }
+}
+
+/// How probably each tool of a catalog is of each type.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ToolTypes {
+    types: usize,
+    /// The probabilities of the first tool, then those of the second, and so on.
+    probabilities: Box<[f32]>,
+}
+
+impl ToolTypes {
+    /// Number of bytes for each tool.
+    pub(super) fn bytes_per_tool(types: usize) -> usize {
+        types * size_of::<f32>()
+    }
+
+    /// Classifies all tools. Tools without a vector are of no type.
+    pub(super) fn new(types: &[GeneralType], tools: &FlatIndex, present: &[bool]) -> Self {
+        let mut probabilities = vec![0.0; types.len() * tools.len()].into_boxed_slice();
         let mut cosines = Vec::new();
-        for (at, text) in texts.iter().enumerate() {
-            tools.scan(text, &mut cosines);
-            for (tool, cosine) in all.iter_mut().zip(&cosines) {
-                let value = ((cosine - MIN_COSINE) / COSINE_RANGE).clamp(0.0, 1.0);
-                tool.any = tool.any.max(value);
-                if at < INFORMATION.len() {
-                    tool.information = tool.information.max(value);
+        for (at, one) in types.iter().enumerate() {
+            tools.scan(one.tool.direction(), &mut cosines);
+            let rows = probabilities.chunks_exact_mut(types.len());
+            for ((row, cosine), present) in rows.zip(&cosines).zip(present) {
+                if *present {
+                    row[at] = one.tool.probability(*cosine);
                 }
             }
         }
-        all.into()
+        Self { types: types.len(), probabilities }
     }
 
-    /// The bonus that the tool gets.
-    pub(super) fn bonus(self) -> f32 {
-        BONUS * self.any
+    /// The type for which both the tool and the request have a high probability.
+    pub(super) fn best_match(&self, tool: usize, request: &RequestTypes) -> Option<GeneralMatch> {
+        let start = tool * self.types;
+        let row = self.probabilities.get(start..start + self.types)?;
+        let pairs = row.iter().zip(&request.0).enumerate();
+        let matches = pairs.map(|(of_type, (tool, request))| GeneralMatch {
+            of_type,
+            request: *request,
+            tool: *tool,
+        });
+        matches.max_by(|a, b| a.strength().total_cmp(&b.strength()))
     }
+}
+
+/// A request and a tool of the same type.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct GeneralMatch {
+    /// The position of the type.
+    pub(super) of_type: usize,
+    pub(super) request: f32,
+    pub(super) tool: f32,
+}
+
+impl GeneralMatch {
+    /// The probability that both are of the type, from 0 to 1.
+    pub(super) fn strength(&self) -> f32 {
+        self.request * self.tool
+    }
+
+    /// The bonus that the tool gets. The more similar some tool is to the request, the lower it is.
+    pub(super) fn bonus(&self, highest_similarity: f32) -> f32 {
+        MAX_BONUS * self.strength() * (1.0 - highest_similarity / SIMILAR).clamp(0.0, 1.0)
+    }
+
+    /// The match, for explanations.
+    pub(super) fn explained(&self, types: &[GeneralType], bonus: f32) -> Option<GeneralTool> {
+        let name = types.get(self.of_type)?.name.clone();
+        Some(GeneralTool { name, request: self.request, tool: self.tool, bonus })
+    }
+}
+
+/// The type of general tools that best matches both the request and the tool. A tool that serves requests about any subject
+/// gets a bonus although the request is not similar to it. The probabilities and the bonus may be 0.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct GeneralTool {
+    /// The name of the type, for example `info` for tools that search the web.
+    #[serde(rename = "type")]
+    pub name: String,
+    /// The probability that the request needs a tool of this type.
+    pub request: f32,
+    /// The probability that the tool is of this type.
+    pub tool: f32,
+    /// The bonus.
+    pub bonus: f32,
 }

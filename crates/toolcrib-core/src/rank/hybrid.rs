@@ -27,6 +27,8 @@ use crate::text::words;
 
 /// Number of candidates that the vectors contribute. The number is doubled for a request with independent needs.
 const VECTOR_CANDIDATES: usize = 64;
+/// Number of further candidates, those with the highest similarity including the bonus of a general tool.
+const GENERAL_CANDIDATES: usize = 16;
 /// How many of the best hits are searched for the highest similarity, which determines the confidence. More than one
 /// hit is searched, because the most similar hit may not be the first.
 const TOP_HITS: usize = 5;
@@ -68,6 +70,8 @@ struct CandidateScores<'a> {
     norms: QueryNorms,
     /// The best fused score, without bonuses.
     best_score: f32,
+    /// The highest similarity of any candidate.
+    highest_similarity: f32,
     /// The highest similarity among the [`TOP_HITS`] best candidates.
     top_similarity: f32,
     /// The median similarity of the candidates, moved towards [`USUAL_BACKGROUND`] if there are few.
@@ -89,7 +93,7 @@ impl CandidateScores<'_> {
             tier: self.query.tier(),
             top: self.top_similarity,
             background: self.background,
-            information: self.query.generality(&self.view, id).information,
+            general: self.query.general_match(&self.view, id).map_or(0.0, |found| found.strength()),
             gap: (self.best_score - fused.total(0.0) - coverage_bonus).max(0.0),
         })
     }
@@ -112,8 +116,16 @@ impl Hybrid {
             let query = QueryVectors::new(inputs.vectors, &view, &words.text, &plan.corrections);
             query.scan(&view, cosines);
             let factor = if query.needs_are_independent { 2 } else { 1 };
+            // A general tool may be a candidate although it is not similar to the query.
+            let general = query.with_general_bonuses(&view, cosines);
             let nearest = |filter: &QueryFilter<'_>| {
-                self.nearest(cosines, factor * VECTOR_CANDIDATES, filter)
+                let mut ids = self.nearest(cosines, factor * VECTOR_CANDIDATES, filter);
+                if let Some(general) = &general {
+                    ids.extend(self.nearest(general, GENERAL_CANDIDATES, filter));
+                    ids.sort_unstable();
+                    ids.dedup();
+                }
+                ids
             };
             let candidates = self.0.candidates(inputs, words, scope, plan, nearest);
             let word_scores = candidates.iter().map(|found| found.bonus.word_score(found.base));
@@ -128,9 +140,15 @@ impl Hybrid {
             for (candidate, need_similarities) in candidates.into_iter().zip(&need_similarities) {
                 let similarity = query.similarity(cosines[candidate.id.index()], need_similarities);
                 let word_score = candidate.bonus.word_score(candidate.base);
-                let general = query.generality(&view, candidate.id).bonus();
-                let fused = fuse(word_score, similarity, &norms).with_general(general);
+                let fused = fuse(word_score, similarity, &norms);
                 scored.push(ScoredCandidate { candidate, similarity, fused, coverage_bonus: 0.0 });
+            }
+            let highest_similarity =
+                scored.iter().map(|found| found.similarity).fold(0.0, f32::max);
+            for found in &mut scored {
+                let general = query.general_match(&view, found.candidate.id);
+                let bonus = general.map_or(0.0, |general| general.bonus(highest_similarity));
+                found.fused = found.fused.with_general(bonus);
             }
             let coverage = self.add_coverage_bonuses(&mut scored, &need_similarities);
             let (best_score, top_similarity) = best_score_and_similarity(&scored);
@@ -143,6 +161,7 @@ impl Hybrid {
                 coverage,
                 norms,
                 best_score,
+                highest_similarity,
                 top_similarity,
                 background,
             }
@@ -265,8 +284,9 @@ impl Ranker for Hybrid {
         let need_similarities = scores.query.need_similarities(&scores.view, id);
         let similarity = scores.query.similarity(whole.combined, &need_similarities);
         let word_score = by_words.word_score();
-        let general = scores.query.generality(&scores.view, id).bonus();
-        let fused = fuse(word_score, similarity, &scores.norms).with_general(general);
+        let general = scores.query.general_match(&scores.view, id);
+        let bonus = general.map_or(0.0, |found| found.bonus(scores.highest_similarity));
+        let fused = fuse(word_score, similarity, &scores.norms).with_general(bonus);
         let coverage_bonus = found.map_or_else(
             || scores.coverage.bonus_for(&need_similarities),
             |found| found.coverage_bonus,
@@ -285,7 +305,8 @@ impl Ranker for Hybrid {
                 needs: scores.query.needs(),
                 needs_apart: scores.query.needs_are_independent,
                 coverage_bonus,
-                general_bonus: fused.general,
+                general: general
+                    .and_then(|found| found.explained(inputs.vectors.general_types(), bonus)),
                 top_similarity: evidence.map(|evidence| evidence.top),
                 background: scores.background,
                 gap: evidence.map_or(0.0, |evidence| evidence.gap),

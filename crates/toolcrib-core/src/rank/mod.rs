@@ -44,6 +44,7 @@ pub use deep_vectors::{DeepVectors, EncodedQuery, RequestVectors, TextEncoder, T
 pub use explain::{Explanation, ScorePart, Similarity};
 pub use fields::IndexedField;
 pub use fit::{Fit, FitDecision, FitReason};
+pub use generality::GeneralTool;
 pub use query_plan::TermMatch;
 pub use vector_table::VectorTable;
 pub use vectors::EmbeddingWork;

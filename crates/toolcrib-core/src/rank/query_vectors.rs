@@ -9,7 +9,7 @@ use toolcrib_embed::QuantisedVector;
 
 use super::deep_index::DeepIndex;
 use super::deep_vectors::EncodedQuery;
-use super::generality::Generality;
+use super::generality::{GeneralMatch, RequestTypes};
 use super::needs::{self, Needs};
 use super::vectors::{VectorView, Vectors};
 use super::{Correction, Tier};
@@ -35,6 +35,8 @@ pub(super) struct QueryVectors {
     /// `None` if the query is ranked with the table alone: no tool has a deep vector, or the encoder does not know the
     /// language of the query.
     deep: Option<EncodedQuery>,
+    /// Which types of general tools the query needs.
+    request_types: RequestTypes,
     /// Whether the needs are independent. If so, the similarity of a tool to the query includes its similarity to the
     /// need that the tool serves best.
     pub(super) needs_are_independent: bool,
@@ -63,8 +65,11 @@ impl QueryVectors {
         let has_text = text.contains(char::is_alphanumeric);
         let index = view.deep.as_ref().filter(|_| has_text);
         let deep = index.and_then(|_| vectors.deep_query(&text, &ranges));
+        let request_types = deep.as_ref().map_or_else(RequestTypes::default, |query| {
+            RequestTypes::new(vectors.general_types(), query)
+        });
         let table = TableVectors { whole: vector(&text), needs };
-        Self { table, deep, needs_are_independent: independent }
+        Self { table, deep, request_types, needs_are_independent: independent }
     }
 
     /// Whether the similarities come from the encoder.
@@ -88,10 +93,24 @@ impl QueryVectors {
         }
     }
 
-    /// How general a tool is. The generality is 0 if the query is ranked with the table alone.
-    pub(super) fn generality(&self, view: &VectorView<'_>, id: ToolId) -> Generality {
-        let index = view.deep.as_ref().filter(|_| self.deep.is_some());
-        index.and_then(|index| index.generality.get(id.index()).copied()).unwrap_or_default()
+    /// The type of general tools that best matches both the query and the tool. `None` if the query is ranked with the table
+    /// alone, or if the encoder knows no types.
+    pub(super) fn general_match(&self, view: &VectorView<'_>, id: ToolId) -> Option<GeneralMatch> {
+        view.deep.as_ref()?.tool_types.best_match(id.index(), &self.request_types)
+    }
+
+    /// The similarities, plus the maximum bonuses of general tools. `None` if no tool can get such a bonus.
+    pub(super) fn with_general_bonuses(
+        &self,
+        view: &VectorView<'_>,
+        similarities: &[f32],
+    ) -> Option<Vec<f32>> {
+        let index = view.deep.as_ref().filter(|_| !self.request_types.is_empty())?;
+        let with_bonus = |(tool, similarity): (usize, &f32)| {
+            let general = index.tool_types.best_match(tool, &self.request_types);
+            similarity + general.map_or(0.0, |general| general.bonus(0.0))
+        };
+        Some(similarities.iter().enumerate().map(with_bonus).collect())
     }
 
     /// The similarity of a tool to the entire query, and the cosines from which it is computed.

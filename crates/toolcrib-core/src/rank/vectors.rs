@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use toolcrib_embed::{EmbeddedField, EmbeddingModel, FlatIndex, QuantisedVector};
+use toolcrib_embed::{EmbeddedField, EmbeddingModel, FlatIndex, GeneralType, QuantisedVector};
 
 use super::deep_index::{DeepCatalog, DeepIndex};
 use super::deep_vectors::{DeepVectors, EncodedQuery, ToolText};
@@ -93,6 +93,11 @@ impl Vectors {
     /// Embeds a query with the encoder. Returns `None` if there is no encoder, or if it does not know the script of the query.
     pub(super) fn deep_query(&self, text: &str, needs: &[Range<usize>]) -> Option<EncodedQuery> {
         self.deep.encoder()?.embed_query(text, needs)
+    }
+
+    /// The types of general tools that the encoder can recognise.
+    pub(super) fn general_types(&self) -> &[GeneralType] {
+        self.deep.general_types()
     }
 
     /// The vectors of the tools of `catalog`, computed if necessary. `catalog` must be the catalog that these vectors

@@ -7,25 +7,30 @@ use toolcrib_core::rank::{DeepVectors, EncodedQuery, TextEncoder, Tier, TierSett
 use toolcrib_core::{
     Conversation, Crib, Limits, Scope, SearchRequest, Settings, ToolId, TurnContext, WordQuery,
 };
-use toolcrib_embed::{QuantisedVector, Vector};
+use toolcrib_embed::{GeneralType, LinearProbe, QuantisedVector, Vector};
 
 use crate::hybrid;
 use crate::support::{catalog, changed};
 
-/// Embeds texts in two directions: money, and everything else. Unlike the table, it knows the word "cash".
-#[derive(Debug)]
-struct MoneyEncoder;
+/// Embeds texts in two directions: money, and everything else. The word "elsewhere" is hardly similar to either. Unlike the
+/// table, the encoder knows the word "cash".
+#[derive(Debug, Default)]
+struct MoneyEncoder(Vec<GeneralType>);
 
 impl MoneyEncoder {
     fn vector(text: &str) -> QuantisedVector {
+        if text.contains("elsewhere") {
+            return Vector::normalised(vec![0.0, 0.1, 1.0]).quantised();
+        }
         let money = ["cash", "stamp"].iter().any(|word| text.to_lowercase().contains(word));
-        Vector::normalised(if money { vec![1.0, 0.0] } else { vec![0.0, 1.0] }).quantised()
+        Vector::normalised(if money { vec![1.0, 0.0, 0.0] } else { vec![0.0, 1.0, 0.0] })
+            .quantised()
     }
 }
 
 impl TextEncoder for MoneyEncoder {
     fn dims(&self) -> usize {
-        2
+        3
     }
 
     fn id(&self) -> [u8; 16] {
@@ -41,6 +46,10 @@ impl TextEncoder for MoneyEncoder {
         let needs = needs.iter().map(|need| Some(Self::vector(&text[need.clone()]))).collect();
         (text != text.to_uppercase()).then(|| EncodedQuery { whole: Self::vector(text), needs })
     }
+
+    fn general_types(&self) -> &[GeneralType] {
+        &self.0
+    }
 }
 
 fn settings(deep: &DeepVectors) -> Settings {
@@ -52,13 +61,11 @@ fn crib(deep: &DeepVectors) -> Crib {
 }
 
 fn embedded(texts: &[ToolText]) -> Vec<(toolcrib_core::rank::TextKey, QuantisedVector)> {
-    texts.iter().map(|text| (text.key, MoneyEncoder.embed_tool(&text.text))).collect()
+    texts.iter().map(|text| (text.key, MoneyEncoder::default().embed_tool(&text.text))).collect()
 }
 
-/// The texts that are about a tool, and not one of those that find general tools.
-fn tools_among(texts: &[ToolText]) -> Vec<&str> {
-    let texts = texts.iter().map(|text| text.text.as_str());
-    texts.filter(|text| text.starts_with("post") || text.starts_with("sky")).collect()
+fn texts(texts: &[ToolText]) -> Vec<&str> {
+    texts.iter().map(|text| text.text.as_str()).collect()
 }
 
 fn ranked(crib: &Crib, query: &str) -> Vec<String> {
@@ -79,7 +86,7 @@ fn similarity(crib: &Crib, query: &str, tool: &str) -> (Tier, Option<f32>, f32) 
 
 #[test]
 fn without_deep_vectors_tools_are_ranked_with_the_table() {
-    let deep = DeepVectors::new(Arc::new(MoneyEncoder), 100);
+    let deep = DeepVectors::new(Arc::new(MoneyEncoder::default()), 100);
     let crib = crib(&deep);
     assert_eq!(ranked(&crib, "cash"), [""; 0], "the table does not know the word");
     assert_eq!(similarity(&crib, "cash", "post__stamp").0, Tier::Table);
@@ -87,11 +94,11 @@ fn without_deep_vectors_tools_are_ranked_with_the_table() {
 
 #[test]
 fn deep_vectors_are_used_in_the_next_search_after_they_were_inserted() {
-    let deep = DeepVectors::new(Arc::new(MoneyEncoder), 100);
+    let deep = DeepVectors::new(Arc::new(MoneyEncoder::default()), 100);
     let crib = crib(&deep);
     let missing = crib.missing_deep_vectors();
     assert_eq!(
-        tools_among(&missing),
+        texts(&missing),
         [
             "post courier: Courier and parcel.",
             "post stamp: Stamp.",
@@ -110,7 +117,7 @@ fn deep_vectors_are_used_in_the_next_search_after_they_were_inserted() {
 /// other tools.
 #[test]
 fn a_tool_without_a_deep_vector_gets_an_estimate() {
-    let deep = DeepVectors::new(Arc::new(MoneyEncoder), 100);
+    let deep = DeepVectors::new(Arc::new(MoneyEncoder::default()), 100);
     let crib = crib(&deep);
     let missing = crib.missing_deep_vectors();
     deep.insert(embedded(&missing).into_iter().filter(|(key, _)| {
@@ -126,7 +133,7 @@ fn a_tool_without_a_deep_vector_gets_an_estimate() {
 
 #[test]
 fn a_query_in_a_language_that_the_encoder_does_not_know_is_ranked_with_the_table() {
-    let deep = DeepVectors::new(Arc::new(MoneyEncoder), 100);
+    let deep = DeepVectors::new(Arc::new(MoneyEncoder::default()), 100);
     let crib = crib(&deep);
     deep.insert(embedded(&crib.missing_deep_vectors()));
     assert_eq!(ranked(&crib, "DRIZZLE"), ["sky__cyclone"]);
@@ -135,7 +142,7 @@ fn a_query_in_a_language_that_the_encoder_does_not_know_is_ranked_with_the_table
 
 #[test]
 fn the_setting_table_turns_deep_vectors_off() {
-    let deep = DeepVectors::new(Arc::new(MoneyEncoder), 100);
+    let deep = DeepVectors::new(Arc::new(MoneyEncoder::default()), 100);
     let on = crib(&deep);
     deep.insert(embedded(&on.missing_deep_vectors()));
     let off = on.with_settings(changed(settings(&deep), |settings| {
@@ -150,7 +157,7 @@ fn missing_vectors_are_requested_once_for_each_catalog_and_only_the_missing_ones
     let requests = Arc::<Mutex<Vec<Vec<ToolText>>>>::default();
     let received = Arc::clone(&requests);
     let deep = DeepVectors::requesting(
-        Arc::new(MoneyEncoder),
+        Arc::new(MoneyEncoder::default()),
         100,
         Box::new(move |_, texts| received.lock().unwrap().push(texts)),
     );
@@ -159,15 +166,14 @@ fn missing_vectors_are_requested_once_for_each_catalog_and_only_the_missing_ones
     first.prepare();
     ranked(&first, "cash");
     first.request_deep_vectors();
-    let texts = requests.lock().unwrap().concat();
-    assert_eq!((requests.lock().unwrap().len(), tools_among(&texts).len()), (1, 4));
-    deep.insert(embedded(&texts));
+    let requested = requests.lock().unwrap().concat();
+    assert_eq!((requests.lock().unwrap().len(), requested.len()), (1, 4));
+    deep.insert(embedded(&requested));
     let mut tools = hybrid::post();
     tools[0]["description"] = "Cash.".into();
     let second = first.next(catalog(&tools), settings(&deep));
     second.prepare();
-    let texts = requests.lock().unwrap()[1].clone();
-    assert_eq!(texts.iter().map(|text| &*text.text).collect::<Vec<_>>(), ["post courier: Cash."]);
+    assert_eq!(texts(&requests.lock().unwrap()[1]), ["post courier: Cash."]);
     // A catalog whose tools all have vectors requests nothing.
     first.next(catalog(&hybrid::post()), settings(&deep)).prepare();
     assert_eq!(requests.lock().unwrap().len(), 2);
@@ -176,34 +182,71 @@ fn missing_vectors_are_requested_once_for_each_catalog_and_only_the_missing_ones
 /// The oldest vectors are dropped, but a catalog that already has them keeps them.
 #[test]
 fn the_number_of_vectors_is_limited() {
-    let deep = DeepVectors::new(Arc::new(MoneyEncoder), 13);
+    let deep = DeepVectors::new(Arc::new(MoneyEncoder::default()), 4);
     let crib = crib(&deep);
     let missing = crib.missing_deep_vectors();
-    assert_eq!(missing.len(), 13, "nine texts that find general tools, and four tools");
+    assert_eq!(missing.len(), 4);
     deep.insert(embedded(&missing));
     assert_eq!(ranked(&crib, "cash")[0], "post__stamp");
-    let others: Vec<_> = (0..12)
+    let others: Vec<_> = (0..3)
         .map(|at| (toolcrib_core::rank::TextKey([at; 16]), MoneyEncoder::vector("cash")))
         .collect();
     deep.insert(others);
-    assert!(!deep.has(&missing[0].key) && deep.has(&missing[12].key));
+    assert!(!deep.has(&missing[0].key) && deep.has(&missing[3].key));
     assert_eq!(ranked(&crib, "cash")[0], "post__stamp", "the index keeps its vectors");
 }
 
 #[test]
 fn vectors_of_another_size_are_ignored() {
-    let deep = DeepVectors::new(Arc::new(MoneyEncoder), 100);
+    let deep = DeepVectors::new(Arc::new(MoneyEncoder::default()), 100);
     let crib = crib(&deep);
-    let key = crib.missing_deep_vectors()[9].key;
-    deep.insert([(key, Vector::normalised(vec![1.0, 2.0, 3.0]).quantised())]);
+    let key = crib.missing_deep_vectors()[0].key;
+    deep.insert([(key, Vector::normalised(vec![1.0, 2.0, 3.0, 4.0]).quantised())]);
     assert!(!deep.has(&key));
     ranked(&crib, "cash");
+}
+
+/// The request is hardly similar to any tool, but needs a tool of the type to which one tool belongs. So that tool gets a
+/// bonus and a higher confidence, unless some tool is similar to the request.
+#[test]
+fn a_general_tool_is_found_by_requests_that_need_one() {
+    let probe = |weights: [f32; 3]| LinearProbe::new(weights.to_vec(), -10.0);
+    let name = "bank".to_owned();
+    let bank =
+        GeneralType { name, request: probe([0.0, 0.0, 20.0]), tool: probe([20.0, 0.0, 0.0]) };
+    let explained_for = |query: &str, types: Vec<GeneralType>, tool: &str| {
+        let deep = DeepVectors::new(Arc::new(MoneyEncoder(types)), 100);
+        let crib = crib(&deep);
+        deep.insert(embedded(&crib.missing_deep_vectors()));
+        let words = WordQuery::plain(query, &Limits::default());
+        let id = crib.catalog().find(tool).unwrap();
+        crib.explain(&words, &Scope::all(crib.catalog()), id).unwrap()
+    };
+    let explained = |types, tool| explained_for("elsewhere", types, tool);
+    let general = |types, tool| explained(types, tool).similarity.unwrap().general;
+    let found = general(vec![bank.clone()], "post__stamp").unwrap();
+    assert!(found.name == "bank" && found.request > 0.99 && found.tool > 0.99, "{found:?}");
+    assert!(found.bonus > 0.3);
+    let other = general(vec![bank.clone()], "sky__other").unwrap();
+    assert!(other.bonus < 0.001, "{other:?}");
+    assert_eq!(general(vec![], "post__stamp"), None);
+    let anything = GeneralType { request: probe([20.0, 20.0, 0.0]), ..bank.clone() };
+    let similar = explained_for("drizzle", vec![anything], "post__stamp").similarity.unwrap();
+    let found_too = similar.general.unwrap();
+    assert!(found_too.request > 0.99 && found_too.bonus == 0.0, "{found_too:?}");
+    let deep = DeepVectors::new(Arc::new(MoneyEncoder(vec![bank.clone()])), 100);
+    let crib = crib(&deep);
+    deep.insert(embedded(&crib.missing_deep_vectors()));
+    assert_eq!(ranked(&crib, "elsewhere")[0], "post__stamp");
+    let (with, without) = (explained(vec![bank], "post__stamp"), explained(vec![], "post__stamp"));
+    assert!((with.score - without.score - found.bonus).abs() < 1e-5);
+    assert!(with.confidence > without.confidence);
 }
 
 /// Two callers see different tools. What one of them may not see must not change the other's results.
 #[test]
 fn tools_outside_the_scope_do_not_influence_the_deep_tier() {
-    let deep = DeepVectors::new(Arc::new(MoneyEncoder), 100);
+    let deep = DeepVectors::new(Arc::new(MoneyEncoder::default()), 100);
     let everything = crib(&deep);
     deep.insert(embedded(&everything.missing_deep_vectors()));
     let visible = Crib::new(catalog(&hybrid::post()[..2]), settings(&deep));
@@ -230,7 +273,7 @@ fn tools_outside_the_scope_do_not_influence_the_deep_tier() {
 /// hidden tool.
 #[test]
 fn the_deep_vector_of_a_hidden_tool_does_not_change_the_tier() {
-    let deep = DeepVectors::new(Arc::new(MoneyEncoder), 100);
+    let deep = DeepVectors::new(Arc::new(MoneyEncoder::default()), 100);
     let everything = crib(&deep);
     let missing = everything.missing_deep_vectors();
     let hidden = missing.iter().filter(|text| text.text.starts_with("sky")).cloned();
@@ -248,7 +291,7 @@ fn the_deep_vector_of_a_hidden_tool_does_not_change_the_tier() {
 /// A query that has only filters finds all tools that pass them. The encoder would rank them by an arbitrary vector.
 #[test]
 fn a_query_with_only_filters_finds_everything_that_passes() {
-    let deep = DeepVectors::new(Arc::new(MoneyEncoder), 100);
+    let deep = DeepVectors::new(Arc::new(MoneyEncoder::default()), 100);
     let crib = crib(&deep);
     deep.insert(embedded(&crib.missing_deep_vectors()));
     let scope = Scope::all(crib.catalog());

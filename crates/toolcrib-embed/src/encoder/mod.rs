@@ -24,7 +24,7 @@ use std::ops::Range;
 use self::tokenizer::Tokenizer;
 use self::weights_file::Weights;
 use crate::simd::Kernel;
-use crate::{Error, FlatIndex, Vector};
+use crate::{Error, FlatIndex, GeneralType, Vector};
 
 pub use self::tokenizer::Token;
 
@@ -68,6 +68,11 @@ impl Encoder {
     /// Returns the hash of the weights. Vectors of different weights must not be compared.
     pub fn id(&self) -> &[u8; 16] {
         &self.weights.id
+    }
+
+    /// The types of general tools that the encoder can recognise. A file may have none.
+    pub fn general_types(&self) -> &[GeneralType] {
+        &self.weights.general_types
     }
 
     /// Returns an empty index for vectors of this encoder.

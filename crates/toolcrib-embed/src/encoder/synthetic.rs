@@ -13,6 +13,7 @@ const HIDDEN: usize = 32;
 const HEADS: usize = 2;
 const FFN: usize = 64;
 pub(super) const POSITIONS: usize = 40;
+pub(super) const GENERAL_TYPES: [&str; 2] = ["search", "shell"];
 
 /// Appends sections of pseudo-random numbers to a file.
 struct Writer {
@@ -60,8 +61,12 @@ impl Writer {
 
 pub(super) fn bytes() -> Vec<u8> {
     let text = ENTRIES.join("\n");
-    let mut writer = Writer { file: b"TCRIBEN1".to_vec(), state: 0x9e37_79b9_7f4a_7c15 };
-    for number in [LAYERS, HIDDEN, HEADS, FFN, ENTRIES.len(), POSITIONS, text.len()] {
+    let names = GENERAL_TYPES.join("\n");
+    let types = GENERAL_TYPES.len();
+    let mut writer = Writer { file: b"TCRIBEN2".to_vec(), state: 0x9e37_79b9_7f4a_7c15 };
+    let numbers =
+        [LAYERS, HIDDEN, HEADS, FFN, ENTRIES.len(), POSITIONS, text.len(), types, names.len()];
+    for number in numbers {
         writer.file.extend(u32::try_from(number).unwrap().to_le_bytes());
     }
     writer.file.extend([7; 16]);
@@ -81,6 +86,10 @@ pub(super) fn bytes() -> Vec<u8> {
         writer.floats(&norm);
     }
     writer.codes(ENTRIES.len() * HIDDEN);
+    writer.file.extend(names.as_bytes());
+    writer.pad();
+    writer.floats(&[(types * (HIDDEN + 1), 0.1)]);
+    writer.floats(&[(types * (HIDDEN + 1), -0.1)]);
     writer.file
 }
 

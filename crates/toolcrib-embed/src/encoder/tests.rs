@@ -4,8 +4,9 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 
-use super::synthetic::{self, ENTRIES, POSITIONS};
+use super::synthetic::{self, ENTRIES, GENERAL_TYPES, POSITIONS};
 use super::*;
+use crate::LinearProbe;
 
 static ENCODER: LazyLock<Encoder> = LazyLock::new(synthetic::encoder);
 
@@ -114,6 +115,7 @@ fn unsupported_sizes_are_rejected() {
     for (at, number) in [(0, 0), (0, 65), (1, 0), (1, 24), (1, 8192), (2, 0), (2, 3), (2, u32::MAX)]
         .into_iter()
         .chain([(3, 0), (3, 40), (3, u32::MAX), (4, 0), (4, u32::MAX), (5, 1), (6, u32::MAX)])
+        .chain([(7, 65), (7, u32::MAX), (8, 4097), (8, u32::MAX)])
     {
         let error = parse(with_header(at, number)).unwrap_err();
         assert!(matches!(error, Error::EncoderShape { .. }), "{at}, {number}: {error}");
@@ -138,6 +140,32 @@ fn numbers_must_be_finite() {
     let scales = 64 + ENTRIES.join("\n").len().next_multiple_of(64);
     file[scales + 4..][..4].copy_from_slice(&f32::NAN.to_le_bytes());
     assert_eq!(parse(file).unwrap_err(), Error::NotFinite { part: "word scales", index: 1 });
+}
+
+#[test]
+fn the_types_of_general_tools_have_names_and_classifiers() {
+    let names: Vec<&str> = ENCODER.general_types().iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, GENERAL_TYPES);
+    let vector = ENCODER.embed("read", 10, &[]).whole.quantised();
+    for one in ENCODER.general_types() {
+        let probability = |probe: &LinearProbe| probe.probability(vector.dot(probe.direction()));
+        assert!(probability(&one.request) > probability(&one.tool));
+    }
+    // A file without types ends after the word embeddings.
+    let mut file = with_header(7, 0);
+    file.truncate(file.len() - 64 - 2 * (2 * 33_usize * 4).next_multiple_of(64));
+    assert_eq!(parse(file).unwrap().general_types(), []);
+}
+
+#[test]
+fn each_type_of_general_tool_must_have_a_name() {
+    let mut file = synthetic::bytes();
+    let at = file.windows(6).rposition(|bytes| bytes == b"search").unwrap();
+    for (offset, byte) in [(6, b' '), (0, b'\n'), (0, 0x1b), (0, 0xff)] {
+        let before = std::mem::replace(&mut file[at + offset], byte);
+        assert!(matches!(parse(file.clone()).unwrap_err(), Error::EncoderShape { .. }));
+        file[at + offset] = before;
+    }
 }
 
 /// Generates texts of known words mixed with arbitrary text.
@@ -196,9 +224,9 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_header_is_rejected_or_works(header in any::<[u8; 28]>(), at in 0_usize..28) {
+    fn a_damaged_header_is_rejected_or_works(header in any::<[u8; 36]>(), at in 0_usize..36) {
         let mut file = synthetic::bytes();
-        file[8 + at..36].copy_from_slice(&header[at..]);
+        file[8 + at..44].copy_from_slice(&header[at..]);
         if let Ok(encoder) = parse(file) {
             encoder.embed("sends a message", 40, &[]);
         }

@@ -2,17 +2,19 @@
 //!
 //! All numbers are little-endian. The header has 64 bytes:
 //!
-//! - the magic bytes `TCRIBEN1`
-//! - seven u32: the numbers of layers, hidden dimensions, heads, FFN dimensions, vocabulary entries and positions, and
-//!   the size of the vocabulary in bytes
-//! - 16 bytes that identify the weights: the beginning of the SHA-256 of the seven numbers and of all that follows
+//! - the magic bytes `TCRIBEN2`
+//! - nine u32: the numbers of layers, hidden dimensions, heads, FFN dimensions, vocabulary entries and positions, the size
+//!   of the vocabulary in bytes, the number of types of general tools, and the size of their names in bytes
+//! - 16 bytes that identify the weights: the beginning of the SHA-256 of the nine numbers and of all that follows
 //!   the header
-//! - 12 unused bytes
+//! - 4 unused bytes
 //!
 //! The sections follow, each padded to a multiple of 64 bytes: the vocabulary, one entry per line; the scale of each
 //! word embedding; the position embeddings, to which the embedding of token type 0 was added; a layer norm; for each
 //! layer the matrix of queries, keys and values, the attention's output matrix, a layer norm, the two FFN matrices
-//! and a layer norm; and the int8 codes of the word embeddings. A layer norm is one section: gains, then biases. A
+//! and a layer norm; and the int8 codes of the word embeddings. If there are types of general tools, three more sections
+//! follow: their names, one per line; the classifiers of requests; and those of tools. A classifier is one weight for each
+//! dimension, and its bias. A layer norm is one section: gains, then biases. A
 //! matrix is three: scales, biases, and int8 codes in the layout of `simd::matrix`, so that nothing is rearranged at
 //! startup.
 //!
@@ -22,10 +24,10 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::Error;
 use crate::simd::matrix::{MAX_INPUTS, PANEL, PackedMatrix};
+use crate::{Error, GeneralType, LinearProbe};
 
-const MAGIC: &[u8; 8] = b"TCRIBEN1";
+const MAGIC: &[u8; 8] = b"TCRIBEN2";
 const HEADER: usize = 64;
 const ALIGNMENT: u64 = 64;
 /// The number of dimensions of a head is a multiple of this, so that loops over them need no remainder.
@@ -46,6 +48,10 @@ pub(super) struct Shape {
     pub(super) positions: usize,
     /// Size of the vocabulary, in bytes.
     pub(super) vocabulary: usize,
+    /// Number of types of general tools.
+    pub(super) general_types: usize,
+    /// Size of their names, in bytes.
+    pub(super) general_names: usize,
 }
 
 /// The gains and biases of a layer normalisation.
@@ -86,6 +92,7 @@ pub(super) struct Weights {
     pub(super) embedding_norm: LayerNorm,
     pub(super) layers: Vec<Layer>,
     word_codes: Range<usize>,
+    pub(super) general_types: Vec<GeneralType>,
     bytes: Cow<'static, [u8]>,
 }
 
@@ -100,7 +107,7 @@ impl Weights {
         }
         let shape = Shape::parse(header)?;
         let mut id = [0; 16];
-        id.copy_from_slice(&header[36..52]);
+        id.copy_from_slice(&header[44..60]);
         let needed = shape.file_length();
         if needed != bytes.len() as u64 {
             return Err(Error::EncoderLength { needed, found: bytes.len() as u64 });
@@ -123,6 +130,7 @@ impl Weights {
             });
         }
         let word_codes = rest.take(entries * hidden);
+        let general_types = rest.general_types(&shape)?;
         Ok(Self {
             id,
             shape,
@@ -132,6 +140,7 @@ impl Weights {
             embedding_norm,
             layers,
             word_codes,
+            general_types,
             bytes,
         })
     }
@@ -163,7 +172,7 @@ impl Weights {
 impl Shape {
     fn parse(header: &[u8; HEADER]) -> Result<Self, Error> {
         let mut numbers =
-            header[8..36].as_chunks::<4>().0.iter().map(|n| u32::from_le_bytes(*n) as usize);
+            header[8..44].as_chunks::<4>().0.iter().map(|n| u32::from_le_bytes(*n) as usize);
         let mut number = || numbers.next().unwrap_or_default();
         let shape = Self {
             layers: number(),
@@ -173,6 +182,8 @@ impl Shape {
             entries: number(),
             positions: number(),
             vocabulary: number(),
+            general_types: number(),
+            general_names: number(),
         };
         match shape.problem() {
             Some(reason) => Err(Error::EncoderShape { reason }),
@@ -192,6 +203,8 @@ impl Shape {
             Some("it must have 2 to 65536 positions")
         } else if !(1..=1 << 20).contains(&self.entries) || self.vocabulary > 1 << 26 {
             Some("the vocabulary must have 1 to 1048576 entries, and at most 64 MiB")
+        } else if self.general_types > 64 || self.general_names > 4096 {
+            Some("it must have at most 64 types of general tools, and 4096 bytes of names")
         } else {
             None
         }
@@ -211,7 +224,12 @@ impl Shape {
             + matrix(ffn, hidden)
             + 2 * norm;
         let words = padded(4 * entries) + padded(entries * hidden);
+        let general = match self.general_types as u64 {
+            0 => 0,
+            types => padded(self.general_names as u64) + 2 * padded(4 * types * (hidden + 1)),
+        };
         HEADER as u64
+            + general
             + padded(text)
             + words
             + padded(4 * positions * hidden)
@@ -253,5 +271,39 @@ impl Sections<'_> {
         let scales = self.floats("scales of a matrix", outputs)?;
         let biases = self.floats("biases of a matrix", outputs)?;
         Ok(Matrix { codes: self.take(inputs * outputs), scales, biases })
+    }
+
+    fn general_types(&mut self, shape: &Shape) -> Result<Vec<GeneralType>, Error> {
+        let types = shape.general_types;
+        if types == 0 {
+            return Ok(Vec::new());
+        }
+        let names = self.take(shape.general_names);
+        // The names are printed, so they may not contain control characters.
+        let is_name = |name: &str| !name.is_empty() && !name.contains(char::is_control);
+        let names = std::str::from_utf8(&self.bytes[names]).unwrap_or_default().to_owned();
+        if names.split('\n').count() != types || !names.split('\n').all(is_name) {
+            return Err(Error::EncoderShape {
+                reason: "each type of general tool must have a name without control characters",
+            });
+        }
+        let requests = self.probes("classifiers of requests", shape)?;
+        let tools = self.probes("classifiers of tools", shape)?;
+        let probes = requests.into_iter().zip(tools);
+        let of_name = |(name, (request, tool)): (&str, _)| GeneralType {
+            name: name.to_owned(),
+            request,
+            tool,
+        };
+        Ok(names.split('\n').zip(probes).map(of_name).collect())
+    }
+
+    fn probes(&mut self, part: &'static str, shape: &Shape) -> Result<Vec<LinearProbe>, Error> {
+        let numbers = self.floats(part, shape.general_types * (shape.hidden + 1))?;
+        let probe = |numbers: &[f32]| {
+            let (bias, weights) = numbers.split_last()?;
+            Some(LinearProbe::new(weights.to_vec(), *bias))
+        };
+        Ok(numbers.chunks_exact(shape.hidden + 1).filter_map(probe).collect())
     }
 }

@@ -5,6 +5,7 @@
 //! even if it was different when the client fetched its list.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use rmcp::model::{CallToolRequestParams, ErrorData};
 use serde_json::value::RawValue;
@@ -25,7 +26,7 @@ use super::startup_wait::SearchWait;
 use super::tool_arguments::{ArgumentError, arguments_for_server};
 use super::{Gateway, VisibleSnapshot};
 use crate::raw_arguments::RawArguments;
-use crate::snapshot::added_tools_hint;
+use crate::snapshot::{ClientView, added_tools_hint};
 use crate::upstream::{CONNECTING, ServerPhase, ServerStatus};
 
 /// The result of `tools/call`.
@@ -207,9 +208,8 @@ impl Gateway {
                 .filter(|server| visible.view.can_see_server(server))
                 .map(ToString::to_string)
                 .collect();
-            let turn = visible.view.turn().with_connecting(&awaited);
-            let outcome = visible.view.crib.handle(&turn, &mut Conversation::new(), name, input);
-            let reply = match outcome {
+            let awaits_servers = !awaited.is_empty();
+            let reply = match search_tools(&visible.view, name, input, awaited).await? {
                 CallOutcome::Answer(reply) => reply,
                 CallOutcome::Refused(refusal) => {
                     return Ok(self.refusal_result(&visible, refusal).into());
@@ -223,7 +223,7 @@ impl Gateway {
                 }
             };
             let until = match SearchWait::for_reply(&reply) {
-                _ if awaited.is_empty() => None,
+                _ if !awaits_servers => None,
                 SearchWait::No => None,
                 SearchWait::Once => {
                     self.startup_deadline(&visible, |waits| waits.search(self.search_wait()))
@@ -378,6 +378,25 @@ fn add_app_meta(result: &mut Value, app_meta: Option<&RawValue>) {
             meta.entry(key).or_insert(value);
         }
     }
+}
+
+/// Lets the engine answer a search. Embedding a long request takes tens of milliseconds, so this does not run on a thread
+/// that also serves other requests.
+async fn search_tools(
+    view: &Arc<ClientView>,
+    name: &str,
+    input: &str,
+    awaited: Vec<String>,
+) -> Result<CallOutcome, ErrorData> {
+    let (view, name, input) = (Arc::clone(view), name.to_owned(), input.to_owned());
+    let search = move || {
+        let turn = view.turn().with_connecting(&awaited);
+        view.crib.handle(&turn, &mut Conversation::new(), &name, &input)
+    };
+    tokio::task::spawn_blocking(search).await.map_err(|error| {
+        tracing::error!("a search failed: {error}");
+        ErrorData::internal_error("the search failed", None)
+    })
 }
 
 /// Returns the arguments of a call as JSON text for the engine.

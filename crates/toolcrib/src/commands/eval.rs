@@ -8,7 +8,9 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use toolcrib_core::Crib;
-use toolcrib_eval::{Dataset, DatasetReport, EvalScore, RunLine, evaluate, mean_score};
+use toolcrib_eval::{
+    Dataset, DatasetReport, EvalOptions, EvalScore, RunLine, evaluate, mean_score,
+};
 
 use crate::args::EvalArgs;
 use crate::deep::{self, Embedding};
@@ -31,6 +33,7 @@ pub(crate) fn run(args: &EvalArgs, output: &mut Output) -> Result<bool, Failure>
         Embedding::BeforeRanking,
     )?;
     let limit = args.limit.unwrap_or(usize::MAX);
+    let options = EvalOptions { limit, evidence: args.run_file.is_some() };
     let mut datasets = Vec::new();
     let mut runs = Vec::new();
     for folder in &args.folders {
@@ -47,7 +50,7 @@ pub(crate) fn run(args: &EvalArgs, output: &mut Output) -> Result<bool, Failure>
         warn_of_missing_gold(&set);
         let mut progress = ProgressBar::on_stderr(&set.name, set.queries.len().min(limit));
         let embed = |crib: &Crib| deep::embed_missing(crib, "embedding tools");
-        let (report, run) = evaluate(set, &settings, limit, embed, || progress.advance());
+        let (report, run) = evaluate(set, &settings, options, embed, || progress.advance());
         progress.clear();
         datasets.push(report);
         runs.extend(run);

@@ -171,8 +171,13 @@ fn confidence_line(explanation: &Explanation) -> Option<String> {
                 gap if gap > 0.0 => format!(", {gap:.3} points below the best"),
                 _ => String::new(),
             };
+            let general = both.general.as_ref().map(|found| found.request * found.tool);
+            let general = match general {
+                Some(general) if general >= 0.005 => format!(", general tool {general:.2}"),
+                _ => String::new(),
+            };
             format!(
-                "similarity {top:.3}{background}{gap}, or query coverage {coverage:.2}, whichever gives more"
+                "similarity {top:.3}{background}{general}{gap}, or query coverage {coverage:.2}, whichever gives more"
             )
         }
         None => format!("query coverage {coverage:.2}"),
@@ -203,8 +208,11 @@ fn combined_lines(both: &Similarity, words: &[String]) -> Vec<String> {
         _ => format!("cosine {:.3} (table)", both.cosine),
     };
     lines.push(format!("{:>10.4}  meaning: {cosines}{needs}", both.vectors));
-    if both.general_bonus > 0.0 {
-        lines.push(format!("{:>10.4}  the tool works on any subject", both.general_bonus));
+    if let Some(general) = both.general.as_ref().filter(|general| general.bonus >= 0.00005) {
+        lines.push(format!(
+            "{:>10.4}  general tool of type `{}`: the query needs one with probability {:.2}, the tool is one with {:.2}",
+            general.bonus, general.name, general.request, general.tool
+        ));
     }
     if both.coverage_bonus > 0.0 {
         lines.push(format!(

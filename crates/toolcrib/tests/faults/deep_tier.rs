@@ -21,8 +21,6 @@ const TOOLS: [(&str, &str); 4] = [
     ("show_balance", "Reports the money on an account."),
     ("list_beds", "Lists beds for sale."),
 ];
-/// Number of texts that are embedded along with the tools of every catalog, to find general tools.
-const GENERAL_TEXTS: usize = 9;
 /// Size of a record in bytes: a key, a scale, a vector and a checksum.
 const RECORD: usize = 16 + 4 + 384 + 8;
 const DEFERRED: &str = "[activation]\nmode = 'on'\n";
@@ -85,7 +83,7 @@ fn a_gateway_embeds_its_tools_in_the_background_and_only_once() {
         // The first search does not wait for the encoder, so either tier may answer.
         let first = peer.search(QUERY);
         assert!([COURT, MUSIC].contains(&first_hit(&first)), "{first}");
-        let saved = wait_for_records(&environment, TOOLS.len() + GENERAL_TEXTS);
+        let saved = wait_for_records(&environment, TOOLS.len());
         until_true("the encoder ranks", || first_hit(&peer.search(QUERY)) == COURT);
         drop(peer);
 
@@ -109,11 +107,11 @@ fn a_gateway_over_http_shares_its_vectors_with_all_clients() {
     for peer in &peers {
         peer.ready(COURT);
     }
-    wait_for_records(&environment, TOOLS.len() + GENERAL_TEXTS);
+    wait_for_records(&environment, TOOLS.len());
     for peer in &peers {
         until_true("the encoder ranks", || first_hit(&peer.search(QUERY)) == COURT);
     }
-    assert_eq!(vectors(&environment).unwrap().len(), (TOOLS.len() + GENERAL_TEXTS) * RECORD);
+    assert_eq!(vectors(&environment).unwrap().len(), TOOLS.len() * RECORD);
 }
 
 /// Waits until a search for the name finds this tool.
@@ -127,10 +125,10 @@ fn only_new_tools_are_embedded_when_a_list_changes() {
     let environment = town("deep-change", &TOOLS[1..], DEFERRED);
     let peer = environment.stdio(Era::Older);
     peer.ready(MUSIC);
-    let before = wait_for_records(&environment, TOOLS.len() - 1 + GENERAL_TEXTS);
+    let before = wait_for_records(&environment, TOOLS.len() - 1);
     define(&definitions(&environment), &TOOLS);
     wait_until_listed(&peer, COURT);
-    let after = wait_for_records(&environment, TOOLS.len() + GENERAL_TEXTS);
+    let after = wait_for_records(&environment, TOOLS.len());
     assert!(after.starts_with(&before), "the records of the other tools changed");
     until_true("the encoder ranks", || first_hit(&peer.search(QUERY)) == COURT);
 
@@ -156,10 +154,10 @@ fn a_large_list_is_embedded_completely() {
     let environment = town("deep-large", &tools, DEFERRED);
     let peer = environment.stdio(Era::Older);
     peer.ready(COURT);
-    let vectors = wait_for_records(&environment, TOOLS_IN_LIST + GENERAL_TEXTS);
+    let vectors = wait_for_records(&environment, TOOLS_IN_LIST);
     let keys: std::collections::BTreeSet<&[u8]> =
         vectors.chunks(RECORD).map(|record| &record[..16]).collect();
-    assert_eq!(keys.len(), TOOLS_IN_LIST + GENERAL_TEXTS, "each text is embedded once");
+    assert_eq!(keys.len(), TOOLS_IN_LIST, "each text is embedded once");
     until_true("the encoder ranks", || first_hit(&peer.search(QUERY)) == COURT);
 }
 
@@ -177,7 +175,7 @@ fn a_gateway_with_the_tier_table_embeds_nothing() {
     let other_peer = other.stdio(Era::Older);
     other_peer.ready(COURT);
     other_peer.search(QUERY);
-    wait_for_records(&other, TOOLS.len() + GENERAL_TEXTS);
+    wait_for_records(&other, TOOLS.len());
 
     assert_eq!(first_hit(&peer.search(QUERY)), MUSIC);
     drop(peer);

@@ -13,6 +13,8 @@ mod demo;
 mod docs;
 mod eval;
 mod explain;
+#[cfg(feature = "deep")]
+mod general_tools;
 mod import;
 mod listen;
 mod modules;

@@ -20,11 +20,9 @@ const QUERY: &str = "I want to play at Wimbledon";
 const COURT: &str = "town__reserve_court";
 const MUSIC: &str = "town__play_music";
 const OTHER_TOOLS: usize = 60;
-/// Number of texts that are embedded along with the tools of every catalog, to find general tools.
-const GENERAL_TEXTS: usize = 9;
 /// Size of a record in bytes: a key, a scale, a vector and a checksum.
 const RECORD: usize = 16 + 4 + 384 + 8;
-const ALL_RECORDS: usize = (OTHER_TOOLS + 2 + GENERAL_TEXTS) * RECORD;
+const ALL_RECORDS: usize = (OTHER_TOOLS + 2) * RECORD;
 /// Maximum time to wait for the background threads, which is far longer than they need.
 const PATIENCE: Duration = Duration::from_mins(2);
 
