@@ -126,7 +126,7 @@ def main():
     arguments = parser.parse_args()
     with arguments.weights.open("rb") as file:
         header = file.read(64)
-    name, heads = header[44:60].hex(), struct.unpack_from(NUMBERS, header, len(MAGIC))[2]
+    name, heads = header[48:64].hex(), struct.unpack_from(NUMBERS, header, len(MAGIC))[2]
     model = Model(arguments.model, arguments.vocab)
     reference, tokenizer = Reference(model, heads), Tokenizer(model.entries)
     cases = [case(reference, tokenizer, text, max_tokens) for text in TEXTS for max_tokens in MAX_TOKENS]

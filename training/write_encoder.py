@@ -18,7 +18,7 @@ PANEL = 16
 ALIGNMENT = 64
 MAGIC = b"TCRIBEN2"
 # Format of the numbers in the header.
-NUMBERS = "<9I"
+NUMBERS = "<10I"
 # Maximum number of tokens of a text. `toolcrib-core` uses at most this many.
 POSITIONS = 128
 
@@ -112,18 +112,24 @@ def write(path, numbers, payload):
     return name.hex()
 
 
-def add_general_types(path, names, request_probes, tool_probes):
-    """Adds probes to an encoder file, or replaces those that it has. A row of an array has the weights of a probe, and its bias last."""
+def add_general_types(path, names, request_probes, tool_probes, prototypes, prototype_weights):
+    """Adds probes to an encoder file, or replaces those that it has. A row of an array has the weights of a probe, and its bias last.
+
+    The prototypes are vectors of length 1, and `prototype_weights` has the weights of all prototypes for each type.
+    """
     contents = path.read_bytes()
     if not contents.startswith(MAGIC):
         raise SystemExit(f"{path} does not begin with {MAGIC.decode()}")
-    *numbers, types, names_bytes = struct.unpack_from(NUMBERS, contents, len(MAGIC))
+    *numbers, types, names_bytes, count = struct.unpack_from(NUMBERS, contents, len(MAGIC))
     hidden = numbers[1]
-    added = [names_bytes, *[4 * types * (hidden + 1)] * 2] if types else []
+    added = [names_bytes, *[4 * types * (hidden + 1)] * 2, 4 * types * count, count * hidden] if types else []
     payload = contents[ALIGNMENT : len(contents) - sum(size + -size % ALIGNMENT for size in added)]
     text = "\n".join(names).encode()
-    payload += padded([text, request_probes.astype("<f4"), tool_probes.astype("<f4")])
-    print(f"{len(names)} types of general tools, id {write(path, [*numbers, len(names), len(text)], payload)}")
+    floats = [array.astype("<f4") for array in (request_probes, tool_probes, prototype_weights)]
+    codes, _ = quantised(prototypes)
+    payload += padded([text, *floats, codes])
+    name = write(path, [*numbers, len(names), len(text), len(prototypes)], payload)
+    print(f"{len(names)} types of general tools, {len(prototypes)} prototypes, id {name}")
 
 
 def main():
@@ -138,7 +144,7 @@ def main():
     words, entries = model["embeddings.word_embeddings.weight"], len(model.entries)
     hidden, ffn = words.shape[1], len(model["encoder.layer.0.intermediate.dense.weight"])
     positions = len(model["embeddings.position_embeddings.weight"])
-    numbers = [model.layers(), hidden, arguments.heads, ffn, entries, positions, len(vocabulary), 0, 0]
+    numbers = [model.layers(), hidden, arguments.heads, ffn, entries, positions, len(vocabulary), 0, 0, 0]
     name = write(arguments.out, numbers, sections(model, vocabulary))
     print(f"{model.layers()} layers of {hidden}, {entries} words, {arguments.out.stat().st_size} bytes, id {name}")
 

@@ -85,6 +85,11 @@ impl FlatIndex {
         self.scales.is_empty()
     }
 
+    /// Returns the number of dimensions of a vector.
+    pub fn dims(&self) -> usize {
+        self.dims
+    }
+
     /// Returns the size of the vectors in memory, in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(self.scales.as_slice()) + size_of_val(self.blocks.as_slice())

@@ -54,7 +54,7 @@ pub use error::Error;
 pub use external::ExternalTable;
 pub use field::EmbeddedField;
 pub use flat_index::{FlatIndex, QuantisedVector};
-pub use general_type::{GeneralType, LinearProbe};
+pub use general_type::{GeneralType, GeneralTypes, LinearProbe};
 pub use model::EmbeddingModel;
 pub use segmenter::Tokenizer;
 pub use vector::Vector;

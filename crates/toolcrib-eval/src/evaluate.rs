@@ -83,7 +83,7 @@ pub struct Evidence {
     pub background: f32,
     /// By how much the score of the tool is below the best score.
     pub gap: f32,
-    /// The probability that the query needs a general tool and this tool is one.
+    /// The highest probability, among the five best hits, that the query needs a general tool and the hit is one.
     pub general: f32,
     /// The share of the query's weight that the tool covers with its words.
     pub coverage: f32,
@@ -96,7 +96,7 @@ impl Evidence {
             similarity: values.top_similarity,
             background: values.background,
             gap: values.gap,
-            general: values.general.as_ref().map_or(0.0, |found| found.request * found.tool),
+            general: values.top_general,
             coverage: explanation.coverage?,
         })
     }

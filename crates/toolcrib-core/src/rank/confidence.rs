@@ -7,8 +7,8 @@
 //!
 //! The confidence is computed from the highest similarity among the best hits, from the median similarity of
 //! the candidates, from the difference between the best score and the score of the hit, from whether the query needs a
-//! general tool and the hit is one, and from how much of the query the hit covers. The module `fit` uses the confidence
-//! of the first hit to decide whether any tool fits.
+//! general tool and one of the best hits is one, and from how much of the query the hit covers. The module `fit` uses the
+//! confidence of the first hit to decide whether any tool fits.
 
 use super::Tier;
 use super::bonus::Candidate;
@@ -23,8 +23,6 @@ struct SimilarityModel {
     similarity: f32,
     /// The weight of the background: the median similarity of the candidates.
     background: f32,
-    /// The weight of [`GeneralMatch::strength`](super::generality::GeneralMatch::strength) of the hit.
-    general: f32,
     /// How much is subtracted for each point by which the score of the hit is below the best score.
     gap: f32,
 }
@@ -32,10 +30,10 @@ struct SimilarityModel {
 /// The model for similarities from the table. It was fitted with a vector table that was not trained on any of the
 /// catalogs, and is used with every table.
 const TABLE_MODEL: SimilarityModel =
-    SimilarityModel { bias: -4.66, similarity: 7.36, background: 0.0, general: 0.0, gap: 9.57 };
+    SimilarityModel { bias: -4.66, similarity: 7.36, background: 0.0, gap: 9.57 };
 /// The model for similarities from the encoder and the table, fitted in the same way.
 const DEEP_MODEL: SimilarityModel =
-    SimilarityModel { bias: -4.55, similarity: 3.72, background: 4.83, general: 1.7, gap: 9.6 };
+    SimilarityModel { bias: -4.55, similarity: 3.72, background: 4.83, gap: 9.6 };
 
 /// The evidence from similarities.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,7 +44,7 @@ pub(super) struct SimilarityEvidence {
     pub(super) top: f32,
     /// The median similarity of the candidates. It is higher if the catalog is about the query's subject.
     pub(super) background: f32,
-    /// The probability that the query needs a general tool and the hit is one.
+    /// The highest probability, among the best hits, that the query needs a general tool and the hit is one.
     pub(super) general: f32,
     /// By how much the score of the hit is below the best score.
     pub(super) gap: f32,
@@ -58,13 +56,9 @@ impl SimilarityEvidence {
             Tier::Table => TABLE_MODEL,
             Tier::Deep => DEEP_MODEL,
         };
-        sigmoid(
-            model.bias
-                + model.similarity * self.top
-                + model.background * self.background
-                + model.general * self.general
-                - model.gap * self.gap,
-        )
+        let similar = model.bias + model.similarity * self.top + model.background * self.background;
+        let general = GENERAL_CURVE.logit(self.general);
+        sigmoid(similar.max(general) - model.gap * self.gap)
     }
 }
 
@@ -83,9 +77,17 @@ const COVERAGE_CURVE: LogisticCurve = LogisticCurve { bias: -5.2, slope: 5.0 };
 /// The curve for the query coverage if there is no similarity, because the ranker uses words alone.
 const WORDS_ONLY_CURVE: LogisticCurve = LogisticCurve { bias: -2.92, slope: 4.0 };
 
+/// The curve for the probability that the query needs a general tool and one of the best hits is one. Such a tool fits although
+/// nothing is similar to the query. training/README.md has the figures for other constants.
+const GENERAL_CURVE: LogisticCurve = LogisticCurve { bias: -3.5, slope: 10.0 };
+
 impl LogisticCurve {
+    fn logit(self, signal: f32) -> f32 {
+        self.bias + self.slope * signal
+    }
+
     fn at(self, signal: f32) -> f32 {
-        sigmoid(self.bias + self.slope * signal)
+        sigmoid(self.logit(signal))
     }
 }
 

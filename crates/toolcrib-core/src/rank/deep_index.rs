@@ -57,7 +57,7 @@ impl DeepCatalog {
             version: 0,
         };
         let dims = deep.encoder().map_or(1, |encoder| encoder.dims());
-        let general_types = deep.general_types().len();
+        let general_types = deep.general_types().map_or(0, |types| types.as_slice().len());
         Self { keys, dims, general_types, index: RwLock::new(Arc::new(nothing)) }
     }
 
@@ -121,7 +121,9 @@ impl DeepIndex {
         });
         push_missing(&mut vectors, &mut present, keys.len());
         let count = present.iter().filter(|present| **present).count();
-        let tool_types = ToolTypes::new(deep.general_types(), &vectors, &present);
+        let tool_types = deep
+            .general_types()
+            .map_or_else(ToolTypes::default, |types| ToolTypes::new(types, &vectors, &present));
         Self { vectors, present: present.into(), count, tool_types, version }
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
-use toolcrib_embed::{GeneralType, QuantisedVector};
+use toolcrib_embed::{GeneralTypes, QuantisedVector};
 
 /// Embeds texts with a transformer. With the feature `deep`, [`Encoder`](toolcrib_embed::Encoder) implements it.
 pub trait TextEncoder: fmt::Debug + Send + Sync {
@@ -31,8 +31,8 @@ pub trait TextEncoder: fmt::Debug + Send + Sync {
 
     /// The types of general tools that can be recognised by their vectors. Their classifiers must have [`dims`](Self::dims)
     /// dimensions, or no type is used.
-    fn general_types(&self) -> &[GeneralType] {
-        &[]
+    fn general_types(&self) -> Option<&GeneralTypes> {
+        None
     }
 }
 
@@ -138,12 +138,9 @@ impl DeepVectors {
     }
 
     /// The types of general tools that the encoder can recognise.
-    pub(super) fn general_types(&self) -> &[GeneralType] {
-        let Some(shared) = &self.0 else { return &[] };
-        let (types, dims) = (shared.encoder.general_types(), shared.encoder.dims());
-        let probes = types.iter().flat_map(|one| [&one.request, &one.tool]);
-        let fit = probes.map(|probe| probe.direction().dims()).all(|found| found == dims);
-        if fit { types } else { &[] }
+    pub(super) fn general_types(&self) -> Option<&GeneralTypes> {
+        let encoder = &self.0.as_ref()?.encoder;
+        encoder.general_types().filter(|types| types.have_dims(encoder.dims()))
     }
 
     /// Adds vectors. Vectors with the wrong number of dimensions are ignored.

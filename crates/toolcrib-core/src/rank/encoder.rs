@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use toolcrib_embed::{Encoder, GeneralType, QuantisedVector, Vector};
+use toolcrib_embed::{Encoder, GeneralTypes, QuantisedVector, Vector};
 
 use super::deep_vectors::{EncodedQuery, TextEncoder};
 
@@ -34,8 +34,8 @@ impl TextEncoder for Encoder {
         Some(EncodedQuery { whole: encoded.whole.quantised(), needs })
     }
 
-    fn general_types(&self) -> &[GeneralType] {
-        self.general_types()
+    fn general_types(&self) -> Option<&GeneralTypes> {
+        Some(self.general_types())
     }
 }
 

@@ -101,6 +101,9 @@ pub struct Similarity {
     /// of the query is in the vector table.
     #[serde(rename = "near")]
     pub top_similarity: Option<f32>,
+    /// The highest probability, among the five best hits, that the query needs a general tool and the hit is one. The
+    /// confidence depends on it.
+    pub top_general: f32,
     /// The median similarity of the candidates, on which the confidence in the deep tier depends.
     pub background: f32,
     /// By how much the score of the tool is below the best score without bonuses. A larger gap lowers the confidence.

@@ -6,14 +6,22 @@
 //! that type, the tool gets a bonus, and a higher confidence.
 
 use serde::Serialize;
-use toolcrib_embed::{FlatIndex, GeneralType, QuantisedVector};
+use toolcrib_embed::{FlatIndex, GeneralTypes};
 
 use super::deep_vectors::EncodedQuery;
 
-/// The maximum bonus. This constant and the next one are the best of those in training/README.md.
-const MAX_BONUS: f32 = 0.6;
-/// If a tool is at least this similar to the request, general tools get no bonus: the request probably needs that tool.
-const SIMILAR: f32 = 0.7;
+/// The maximum bonus. training/README.md has the figures for other values of this constant and the next ones.
+const MAX_BONUS: f32 = 1.2;
+/// If a tool is at least this similar to the request, a general tool does not come before it: the request probably needs
+/// that tool.
+const SIMILAR: f32 = 0.55;
+/// The maximum bonus of a general tool that stays behind the best other tool. It falls between these similarities of some
+/// tool to the request, so that a request with several needs keeps the places for the tools of all its needs.
+const MAX_LIFT: f32 = 0.8;
+const FULL_LIFT_UP_TO: f32 = 0.25;
+const NO_LIFT_FROM: f32 = 0.6;
+/// By how much the score of a lifted tool is at least below the best score.
+const LIFT_GAP: f32 = 0.01;
 
 /// How probably a request needs a tool of each type.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -25,14 +33,14 @@ impl RequestTypes {
     }
 
     /// If a request has several needs, one of them may need a general tool, so the highest probability counts.
-    pub(super) fn new(types: &[GeneralType], query: &EncodedQuery) -> Self {
-        let probability = |one: &GeneralType| {
-            let of = |vector: &QuantisedVector| {
-                one.request.probability(vector.dot(one.request.direction()))
-            };
-            query.needs.iter().flatten().map(of).fold(of(&query.whole), f32::max)
-        };
-        Self(types.iter().map(probability).collect())
+    pub(super) fn new(types: &GeneralTypes, query: &EncodedQuery) -> Self {
+        let mut highest = types.request_probabilities(&query.whole);
+        for need in query.needs.iter().flatten() {
+            for (highest, found) in highest.iter_mut().zip(types.request_probabilities(need)) {
+                *highest = highest.max(found);
+            }
+        }
+        Self(highest.into())
     }
 }
 
@@ -51,7 +59,8 @@ impl ToolTypes {
     }
 
     /// Classifies all tools. Tools without a vector are of no type.
-    pub(super) fn new(types: &[GeneralType], tools: &FlatIndex, present: &[bool]) -> Self {
+    pub(super) fn new(types: &GeneralTypes, tools: &FlatIndex, present: &[bool]) -> Self {
+        let types = types.as_slice();
         let mut probabilities = vec![0.0; types.len() * tools.len()].into_boxed_slice();
         let mut cosines = Vec::new();
         for (at, one) in types.iter().enumerate() {
@@ -90,19 +99,27 @@ pub(super) struct GeneralMatch {
 }
 
 impl GeneralMatch {
-    /// The probability that both are of the type, from 0 to 1.
+    /// How probably the request needs a tool of the type and the tool is one, from 0 to 1. The probability of the tool is
+    /// squared, because the request is the same for all tools: the more tools a catalog has, the more of them could be
+    /// taken for a general tool by mistake.
     pub(super) fn strength(&self) -> f32 {
-        self.request * self.tool
+        self.request * self.tool * self.tool
     }
 
-    /// The bonus that the tool gets. The more similar some tool is to the request, the lower it is.
-    pub(super) fn bonus(&self, highest_similarity: f32) -> f32 {
-        MAX_BONUS * self.strength() * (1.0 - highest_similarity / SIMILAR).clamp(0.0, 1.0)
+    /// The bonus that the tool gets. The more similar some tool is to the request, the lower it is. A lower bonus could be too
+    /// little to be among the first hits, so the tool may also be lifted to a place behind the best tool, whose score is
+    /// `room` higher than the score of this tool.
+    pub(super) fn bonus(&self, highest_similarity: f32, room: f32) -> f32 {
+        let strength = self.strength();
+        let bonus = MAX_BONUS * strength * (1.0 - highest_similarity / SIMILAR);
+        let share = (NO_LIFT_FROM - highest_similarity) / (NO_LIFT_FROM - FULL_LIFT_UP_TO);
+        let lift = MAX_LIFT * strength * share.clamp(0.0, 1.0);
+        bonus.max(lift.min(room - LIFT_GAP)).max(0.0)
     }
 
     /// The match, for explanations.
-    pub(super) fn explained(&self, types: &[GeneralType], bonus: f32) -> Option<GeneralTool> {
-        let name = types.get(self.of_type)?.name.clone();
+    pub(super) fn explained(&self, types: &GeneralTypes, bonus: f32) -> Option<GeneralTool> {
+        let name = types.as_slice().get(self.of_type)?.name.clone();
         Some(GeneralTool { name, request: self.request, tool: self.tool, bonus })
     }
 }

@@ -14,9 +14,10 @@ use super::coverage_bonus::CoverageBonuses;
 use super::explain::{Explanation, Similarity};
 use super::filter::QueryFilter;
 use super::fuse::{FusedScore, QueryNorms, fuse};
+use super::generality::GeneralMatch;
 use super::index::Index;
 use super::query_plan::QueryPlan;
-use super::query_vectors::QueryVectors;
+use super::query_vectors::{NeedSimilarity, QueryVectors};
 use super::vectors::VectorView;
 use super::{Hit, RankInputs, Ranker, Ranking};
 use crate::catalog::{Catalog, ToolId};
@@ -49,8 +50,11 @@ pub(crate) struct Hybrid(Index);
 /// A candidate with its similarity to the query and its scores.
 struct ScoredCandidate {
     candidate: Candidate,
+    /// The similarity to the query, from which confidences are computed.
     similarity: f32,
     fused: FusedScore,
+    /// The probability that the query needs a general tool and the candidate is one.
+    general: f32,
     /// The candidate's bonus for being the first hit, or for serving a need that no better candidate serves.
     coverage_bonus: f32,
 }
@@ -74,6 +78,9 @@ struct CandidateScores<'a> {
     highest_similarity: f32,
     /// The highest similarity among the [`TOP_HITS`] best candidates.
     top_similarity: f32,
+    /// The highest probability, among the [`TOP_HITS`] best candidates, that the query needs a general tool and the candidate
+    /// is one.
+    top_general: f32,
     /// The median similarity of the candidates, moved towards [`USUAL_BACKGROUND`] if there are few.
     background: f32,
 }
@@ -83,17 +90,12 @@ impl CandidateScores<'_> {
     /// hit but not to the best score, so a hit is not penalised for serving another need. Returns `None` if no part of the
     /// query is in the vector table and the query is ranked without the encoder. In that case all similarities are 0, which
     /// does not mean that no tool fits.
-    fn evidence(
-        &self,
-        id: ToolId,
-        fused: FusedScore,
-        coverage_bonus: f32,
-    ) -> Option<SimilarityEvidence> {
+    fn evidence(&self, fused: FusedScore, coverage_bonus: f32) -> Option<SimilarityEvidence> {
         (self.top_similarity != 0.0).then(|| SimilarityEvidence {
             tier: self.query.tier(),
             top: self.top_similarity,
             background: self.background,
-            general: self.query.general_match(&self.view, id).map_or(0.0, |found| found.strength()),
+            general: self.top_general,
             gap: (self.best_score - fused.total(0.0) - coverage_bonus).max(0.0),
         })
     }
@@ -134,24 +136,35 @@ impl Hybrid {
             words::each(&words.text, &mut |_| query_words += 1);
             let norms =
                 QueryNorms { query_weight: plan.query_weight, best_word_score, query_words };
-            let need_similarities: Vec<Vec<f32>> =
+            let need_similarities: Vec<Vec<NeedSimilarity>> =
                 candidates.iter().map(|found| query.need_similarities(&view, found.id)).collect();
             let mut scored: Vec<ScoredCandidate> = Vec::with_capacity(candidates.len());
             for (candidate, need_similarities) in candidates.into_iter().zip(&need_similarities) {
-                let similarity = query.similarity(cosines[candidate.id.index()], need_similarities);
+                let whole = cosines[candidate.id.index()];
+                let similarity =
+                    query.similarity(whole, confidence_similarities(need_similarities));
+                let ranked = query.similarity(whole, ranking_similarities(need_similarities));
                 let word_score = candidate.bonus.word_score(candidate.base);
-                let fused = fuse(word_score, similarity, &norms);
-                scored.push(ScoredCandidate { candidate, similarity, fused, coverage_bonus: 0.0 });
+                let fused = fuse(word_score, ranked, &norms);
+                scored.push(ScoredCandidate {
+                    candidate,
+                    similarity,
+                    fused,
+                    general: 0.0,
+                    coverage_bonus: 0.0,
+                });
             }
             let highest_similarity =
                 scored.iter().map(|found| found.similarity).fold(0.0, f32::max);
+            let (best_score, top_similarity) = best_score_and_similarity(&scored);
             for found in &mut scored {
                 let general = query.general_match(&view, found.candidate.id);
-                let bonus = general.map_or(0.0, |general| general.bonus(highest_similarity));
+                let bonus = general_bonus(general, found.fused, highest_similarity, best_score);
+                found.general = general.map_or(0.0, |general| general.strength());
                 found.fused = found.fused.with_general(bonus);
             }
             let coverage = self.add_coverage_bonuses(&mut scored, &need_similarities);
-            let (best_score, top_similarity) = best_score_and_similarity(&scored);
+            let top_general = highest_general(&scored);
             let background =
                 background(scored.iter().map(|found| cosines[found.candidate.id.index()]));
             CandidateScores {
@@ -163,6 +176,7 @@ impl Hybrid {
                 best_score,
                 highest_similarity,
                 top_similarity,
+                top_general,
                 background,
             }
         })
@@ -172,15 +186,16 @@ impl Hybrid {
     fn add_coverage_bonuses(
         &self,
         scored: &mut [ScoredCandidate],
-        need_similarities: &[Vec<f32>],
+        need_similarities: &[Vec<NeedSimilarity>],
     ) -> CoverageBonuses {
         if need_similarities.first().is_none_or(Vec::is_empty) {
             return CoverageBonuses::default();
         }
+        let similarities: Vec<Vec<f32>> =
+            need_similarities.iter().map(|needs| ranking_similarities(needs).collect()).collect();
         let scores: Vec<f32> = scored.iter().map(ScoredCandidate::score_without_coverage).collect();
         let rank = |at: usize| self.0.name_rank(scored[at].candidate.id);
-        let coverage =
-            CoverageBonuses::new(&scores, need_similarities, |a, b| rank(a).cmp(&rank(b)));
+        let coverage = CoverageBonuses::new(&scores, &similarities, |a, b| rank(a).cmp(&rank(b)));
         for (candidate, bonus) in scored.iter_mut().zip(&coverage.bonuses) {
             candidate.coverage_bonus = *bonus;
         }
@@ -227,19 +242,51 @@ fn background(similarities: impl Iterator<Item = f32>) -> f32 {
     (count * median + FEW_CANDIDATES * USUAL_BACKGROUND) / (count + FEW_CANDIDATES)
 }
 
+fn ranking_similarities(needs: &[NeedSimilarity]) -> impl Iterator<Item = f32> {
+    needs.iter().map(|need| need.for_ranking)
+}
+
+fn confidence_similarities(needs: &[NeedSimilarity]) -> impl Iterator<Item = f32> {
+    needs.iter().map(|need| need.for_confidence)
+}
+
+/// Returns the bonus of a candidate with this score as a general tool. `best_score` is the best score without bonuses.
+fn general_bonus(
+    general: Option<GeneralMatch>,
+    fused: FusedScore,
+    highest_similarity: f32,
+    best_score: f32,
+) -> f32 {
+    let room = best_score - fused.without_bonuses();
+    general.map_or(0.0, |general| general.bonus(highest_similarity, room))
+}
+
 /// Returns two values: the best fused score without bonuses, and the highest similarity among the [`TOP_HITS`] best
 /// candidates by that score.
 fn best_score_and_similarity(scored: &[ScoredCandidate]) -> (f32, f32) {
-    let mut pairs: Vec<(f32, f32)> =
-        scored.iter().map(|found| (found.fused.without_bonuses(), found.similarity)).collect();
-    // Ties are broken by similarity, so the result does not depend on which of several equal candidates is selected.
-    let order = |a: &(f32, f32), b: &(f32, f32)| b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1));
+    let pairs = scored.iter().map(|found| (found.fused.without_bonuses(), found.similarity));
+    let maximum = |a: (f32, f32), b: (f32, f32)| (a.0.max(b.0), a.1.max(b.1));
+    best_pairs(pairs).into_iter().reduce(maximum).unwrap_or_default()
+}
+
+/// Returns the highest probability, among the [`TOP_HITS`] best candidates, that the query needs a general tool and the candidate
+/// is one.
+fn highest_general(scored: &[ScoredCandidate]) -> f32 {
+    let score = |found: &ScoredCandidate| found.score_without_coverage() + found.coverage_bonus;
+    let pairs = scored.iter().map(|found| (score(found), found.general));
+    best_pairs(pairs).into_iter().map(|(_, general)| general).fold(0.0, f32::max)
+}
+
+/// Returns the [`TOP_HITS`] pairs of a score and a value with the best scores. Ties are broken by the value, so the result does
+/// not depend on which of several equal candidates is selected.
+fn best_pairs(pairs: impl Iterator<Item = (f32, f32)>) -> Vec<(f32, f32)> {
+    let mut pairs: Vec<(f32, f32)> = pairs.collect();
     if pairs.len() > TOP_HITS {
+        let order = |a: &(f32, f32), b: &(f32, f32)| b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1));
         pairs.select_nth_unstable_by(TOP_HITS - 1, order);
         pairs.truncate(TOP_HITS);
     }
-    let maximum = |a: (f32, f32), b: (f32, f32)| (a.0.max(b.0), a.1.max(b.1));
-    pairs.into_iter().reduce(maximum).unwrap_or_default()
+    pairs
 }
 
 impl Ranker for Hybrid {
@@ -254,7 +301,7 @@ impl Ranker for Hybrid {
         let scores = self.score_candidates(inputs, words, scope, &plan);
         let hits = scores.candidates.iter().map(|found| {
             let ScoredCandidate { candidate, fused, coverage_bonus, .. } = found;
-            let similarity = scores.evidence(candidate.id, *fused, *coverage_bonus);
+            let similarity = scores.evidence(*fused, *coverage_bonus);
             Hit {
                 id: candidate.id,
                 score: found.score_without_coverage() + coverage_bonus,
@@ -282,16 +329,16 @@ impl Ranker for Hybrid {
         let exact = by_words.exact_bonus;
         let whole = scores.query.whole_similarity(&scores.view, id);
         let need_similarities = scores.query.need_similarities(&scores.view, id);
-        let similarity = scores.query.similarity(whole.combined, &need_similarities);
+        let needs: Vec<f32> = ranking_similarities(&need_similarities).collect();
+        let similarity = scores.query.similarity(whole.combined, needs.iter().copied());
         let word_score = by_words.word_score();
         let general = scores.query.general_match(&scores.view, id);
-        let bonus = general.map_or(0.0, |found| found.bonus(scores.highest_similarity));
-        let fused = fuse(word_score, similarity, &scores.norms).with_general(bonus);
-        let coverage_bonus = found.map_or_else(
-            || scores.coverage.bonus_for(&need_similarities),
-            |found| found.coverage_bonus,
-        );
-        let evidence = scores.evidence(id, fused, coverage_bonus);
+        let fused = fuse(word_score, similarity, &scores.norms);
+        let bonus = general_bonus(general, fused, scores.highest_similarity, scores.best_score);
+        let fused = fused.with_general(bonus);
+        let coverage_bonus =
+            found.map_or_else(|| scores.coverage.bonus_for(&needs), |found| found.coverage_bonus);
+        let evidence = scores.evidence(fused, coverage_bonus);
         Explanation {
             score: fused.total(exact) + coverage_bonus,
             similarity: Some(Similarity {
@@ -306,8 +353,10 @@ impl Ranker for Hybrid {
                 needs_apart: scores.query.needs_are_independent,
                 coverage_bonus,
                 general: general
-                    .and_then(|found| found.explained(inputs.vectors.general_types(), bonus)),
+                    .zip(inputs.vectors.general_types())
+                    .and_then(|(found, types)| found.explained(types, bonus)),
                 top_similarity: evidence.map(|evidence| evidence.top),
+                top_general: scores.top_general,
                 background: scores.background,
                 gap: evidence.map_or(0.0, |evidence| evidence.gap),
                 vectors: fused.vectors,

@@ -21,6 +21,10 @@ const DEEP_WEIGHT: f32 = 1.0;
 /// The weight of the cosine of the table, for queries that also have a deep vector. The table still contributes, because
 /// the encoder alone ranks worse.
 const TABLE_WEIGHT: f32 = 0.4;
+/// The weight of the cosine of the table in the similarity to a need, for the ranking. It is higher than for an entire query,
+/// because requests with several needs then find more of their tools (training/README.md). Confidences were fitted with the
+/// lower weight.
+const NEED_TABLE_WEIGHT: f32 = 0.8;
 /// Slope and base of the deep cosine as a linear function of the cosine of the table.
 const ESTIMATE_SLOPE: f32 = 0.8;
 const ESTIMATE_BASE: f32 = 0.05;
@@ -65,9 +69,10 @@ impl QueryVectors {
         let has_text = text.contains(char::is_alphanumeric);
         let index = view.deep.as_ref().filter(|_| has_text);
         let deep = index.and_then(|_| vectors.deep_query(&text, &ranges));
-        let request_types = deep.as_ref().map_or_else(RequestTypes::default, |query| {
-            RequestTypes::new(vectors.general_types(), query)
-        });
+        let request_types = vectors
+            .general_types()
+            .zip(deep.as_ref())
+            .map_or_else(RequestTypes::default, |(types, query)| RequestTypes::new(types, query));
         let table = TableVectors { whole: vector(&text), needs };
         Self { table, deep, request_types, needs_are_independent: independent }
     }
@@ -108,7 +113,7 @@ impl QueryVectors {
         let index = view.deep.as_ref().filter(|_| !self.request_types.is_empty())?;
         let with_bonus = |(tool, similarity): (usize, &f32)| {
             let general = index.tool_types.best_match(tool, &self.request_types);
-            similarity + general.map_or(0.0, |general| general.bonus(0.0))
+            similarity + general.map_or(0.0, |general| general.bonus(0.0, 0.0))
         };
         Some(similarities.iter().enumerate().map(with_bonus).collect())
     }
@@ -123,14 +128,23 @@ impl QueryVectors {
     }
 
     /// The similarity of a tool to each need.
-    pub(super) fn need_similarities(&self, view: &VectorView<'_>, id: ToolId) -> Vec<f32> {
+    pub(super) fn need_similarities(
+        &self,
+        view: &VectorView<'_>,
+        id: ToolId,
+    ) -> Vec<NeedSimilarity> {
         let tool = self.deep_tool(view, id);
         let similarity = |(at, need): (usize, &QuantisedVector)| {
             let table = view.table.dot(id.index(), need);
             let deep = tool.and_then(|(query, index)| {
                 Some(index.vectors.dot(id.index(), query.needs.get(at)?.as_ref()?))
             });
-            if self.deep.is_some() { combine(table, deep) } else { table }
+            if self.deep.is_none() {
+                return NeedSimilarity { for_ranking: table, for_confidence: table };
+            }
+            let similarity = combine(table, deep);
+            let for_ranking = similarity + (NEED_TABLE_WEIGHT - TABLE_WEIGHT) * table;
+            NeedSimilarity { for_ranking, for_confidence: similarity }
         };
         self.table.needs.iter().enumerate().map(similarity).collect()
     }
@@ -147,12 +161,19 @@ impl QueryVectors {
     }
 
     /// The similarity of a tool to the query, computed from its similarity to the entire text and to each need.
-    pub(super) fn similarity(&self, whole: f32, need_similarities: &[f32]) -> f32 {
-        let needs = need_similarities.iter().copied().filter(|_| self.needs_are_independent);
+    pub(super) fn similarity(&self, whole: f32, needs: impl Iterator<Item = f32>) -> f32 {
+        let needs = needs.filter(|_| self.needs_are_independent);
         needs
             .reduce(f32::max)
             .map_or(whole, |need| (1.0 - NEED_WEIGHT) * whole + NEED_WEIGHT * need)
     }
+}
+
+/// The similarity of a tool to one need of a query.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct NeedSimilarity {
+    pub(super) for_ranking: f32,
+    pub(super) for_confidence: f32,
 }
 
 /// The similarity of a tool to a query as a whole.

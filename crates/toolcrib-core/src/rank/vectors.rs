@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use toolcrib_embed::{EmbeddedField, EmbeddingModel, FlatIndex, GeneralType, QuantisedVector};
+use toolcrib_embed::{EmbeddedField, EmbeddingModel, FlatIndex, GeneralTypes, QuantisedVector};
 
 use super::deep_index::{DeepCatalog, DeepIndex};
 use super::deep_vectors::{DeepVectors, EncodedQuery, ToolText};
@@ -96,7 +96,7 @@ impl Vectors {
     }
 
     /// The types of general tools that the encoder can recognise.
-    pub(super) fn general_types(&self) -> &[GeneralType] {
+    pub(super) fn general_types(&self) -> Option<&GeneralTypes> {
         self.deep.general_types()
     }
 

@@ -7,7 +7,7 @@ use toolcrib_core::rank::{DeepVectors, EncodedQuery, TextEncoder, Tier, TierSett
 use toolcrib_core::{
     Conversation, Crib, Limits, Scope, SearchRequest, Settings, ToolId, TurnContext, WordQuery,
 };
-use toolcrib_embed::{GeneralType, LinearProbe, QuantisedVector, Vector};
+use toolcrib_embed::{FlatIndex, GeneralType, GeneralTypes, LinearProbe, QuantisedVector, Vector};
 
 use crate::hybrid;
 use crate::support::{catalog, changed};
@@ -15,7 +15,7 @@ use crate::support::{catalog, changed};
 /// Embeds texts in two directions: money, and everything else. The word "elsewhere" is hardly similar to either. Unlike the
 /// table, the encoder knows the word "cash".
 #[derive(Debug, Default)]
-struct MoneyEncoder(Vec<GeneralType>);
+struct MoneyEncoder(Option<GeneralTypes>);
 
 impl MoneyEncoder {
     fn vector(text: &str) -> QuantisedVector {
@@ -47,8 +47,8 @@ impl TextEncoder for MoneyEncoder {
         (text != text.to_uppercase()).then(|| EncodedQuery { whole: Self::vector(text), needs })
     }
 
-    fn general_types(&self) -> &[GeneralType] {
-        &self.0
+    fn general_types(&self) -> Option<&GeneralTypes> {
+        self.0.as_ref()
     }
 }
 
@@ -212,10 +212,17 @@ fn vectors_of_another_size_are_ignored() {
 fn a_general_tool_is_found_by_requests_that_need_one() {
     let probe = |weights: [f32; 3]| LinearProbe::new(weights.to_vec(), -10.0);
     let name = "bank".to_owned();
-    let bank =
-        GeneralType { name, request: probe([0.0, 0.0, 20.0]), tool: probe([20.0, 0.0, 0.0]) };
+    let bank = GeneralType {
+        name,
+        request: probe([0.0, 0.0, 20.0]),
+        prototype_weights: vec![],
+        tool: probe([20.0, 0.0, 0.0]),
+    };
+    let encoder = |types: Vec<GeneralType>| {
+        Arc::new(MoneyEncoder(Some(GeneralTypes::new(types, FlatIndex::new(3)))))
+    };
     let explained_for = |query: &str, types: Vec<GeneralType>, tool: &str| {
-        let deep = DeepVectors::new(Arc::new(MoneyEncoder(types)), 100);
+        let deep = DeepVectors::new(encoder(types), 100);
         let crib = crib(&deep);
         deep.insert(embedded(&crib.missing_deep_vectors()));
         let words = WordQuery::plain(query, &Limits::default());
@@ -234,7 +241,7 @@ fn a_general_tool_is_found_by_requests_that_need_one() {
     let similar = explained_for("drizzle", vec![anything], "post__stamp").similarity.unwrap();
     let found_too = similar.general.unwrap();
     assert!(found_too.request > 0.99 && found_too.bonus == 0.0, "{found_too:?}");
-    let deep = DeepVectors::new(Arc::new(MoneyEncoder(vec![bank.clone()])), 100);
+    let deep = DeepVectors::new(encoder(vec![bank.clone()]), 100);
     let crib = crib(&deep);
     deep.insert(embedded(&crib.missing_deep_vectors()));
     assert_eq!(ranked(&crib, "elsewhere")[0], "post__stamp");

@@ -24,7 +24,7 @@ use std::ops::Range;
 use self::tokenizer::Tokenizer;
 use self::weights_file::Weights;
 use crate::simd::Kernel;
-use crate::{Error, FlatIndex, GeneralType, Vector};
+use crate::{Error, FlatIndex, GeneralTypes, Vector};
 
 pub use self::tokenizer::Token;
 
@@ -71,7 +71,7 @@ impl Encoder {
     }
 
     /// The types of general tools that the encoder can recognise. A file may have none.
-    pub fn general_types(&self) -> &[GeneralType] {
+    pub fn general_types(&self) -> &GeneralTypes {
         &self.weights.general_types
     }
 

@@ -14,6 +14,7 @@ const HEADS: usize = 2;
 const FFN: usize = 64;
 pub(super) const POSITIONS: usize = 40;
 pub(super) const GENERAL_TYPES: [&str; 2] = ["search", "shell"];
+pub(super) const PROTOTYPES: usize = 3;
 
 /// Appends sections of pseudo-random numbers to a file.
 struct Writer {
@@ -64,9 +65,9 @@ pub(super) fn bytes() -> Vec<u8> {
     let names = GENERAL_TYPES.join("\n");
     let types = GENERAL_TYPES.len();
     let mut writer = Writer { file: b"TCRIBEN2".to_vec(), state: 0x9e37_79b9_7f4a_7c15 };
-    let numbers =
-        [LAYERS, HIDDEN, HEADS, FFN, ENTRIES.len(), POSITIONS, text.len(), types, names.len()];
-    for number in numbers {
+    let words = [ENTRIES.len(), POSITIONS, text.len()];
+    let general = [types, names.len(), PROTOTYPES];
+    for number in [LAYERS, HIDDEN, HEADS, FFN].into_iter().chain(words).chain(general) {
         writer.file.extend(u32::try_from(number).unwrap().to_le_bytes());
     }
     writer.file.extend([7; 16]);
@@ -90,6 +91,8 @@ pub(super) fn bytes() -> Vec<u8> {
     writer.pad();
     writer.floats(&[(types * (HIDDEN + 1), 0.1)]);
     writer.floats(&[(types * (HIDDEN + 1), -0.1)]);
+    writer.floats(&[(types * PROTOTYPES, 0.1)]);
+    writer.codes(PROTOTYPES * HIDDEN);
     writer.file
 }
 

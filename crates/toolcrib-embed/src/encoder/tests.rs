@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 
-use super::synthetic::{self, ENTRIES, GENERAL_TYPES, POSITIONS};
+use super::synthetic::{self, ENTRIES, GENERAL_TYPES, POSITIONS, PROTOTYPES};
 use super::*;
 use crate::LinearProbe;
 
@@ -115,7 +115,9 @@ fn unsupported_sizes_are_rejected() {
     for (at, number) in [(0, 0), (0, 65), (1, 0), (1, 24), (1, 8192), (2, 0), (2, 3), (2, u32::MAX)]
         .into_iter()
         .chain([(3, 0), (3, 40), (3, u32::MAX), (4, 0), (4, u32::MAX), (5, 1), (6, u32::MAX)])
-        .chain([(7, 65), (7, u32::MAX), (8, 4097), (8, u32::MAX)])
+        .chain([(7, 65), (7, u32::MAX), (8, 4097), (8, u32::MAX), (9, 16_385), (9, u32::MAX)])
+        // Prototypes without types of general tools.
+        .chain([(7, 0)])
     {
         let error = parse(with_header(at, number)).unwrap_err();
         assert!(matches!(error, Error::EncoderShape { .. }), "{at}, {number}: {error}");
@@ -144,17 +146,34 @@ fn numbers_must_be_finite() {
 
 #[test]
 fn the_types_of_general_tools_have_names_and_classifiers() {
-    let names: Vec<&str> = ENCODER.general_types().iter().map(|one| one.name.as_str()).collect();
+    let names: Vec<&str> =
+        ENCODER.general_types().as_slice().iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, GENERAL_TYPES);
     let vector = ENCODER.embed("read", 10, &[]).whole.quantised();
-    for one in ENCODER.general_types() {
+    let requests = ENCODER.general_types().request_probabilities(&vector);
+    assert_eq!(requests.len(), GENERAL_TYPES.len());
+    for (one, with_prototypes) in ENCODER.general_types().as_slice().iter().zip(requests) {
         let probability = |probe: &LinearProbe| probe.probability(vector.dot(probe.direction()));
         assert!(probability(&one.request) > probability(&one.tool));
+        assert_eq!(one.prototype_weights.len(), PROTOTYPES);
+        assert!(with_prototypes > probability(&one.request), "their weights are positive");
     }
+}
+
+#[test]
+fn a_file_may_have_no_prototypes_and_no_types() {
+    let section = |bytes: usize| bytes.next_multiple_of(64);
+    let prototypes = section(2 * PROTOTYPES * 4) + section(PROTOTYPES * 32);
+    let mut file = with_header(9, 0);
+    file.truncate(file.len() - prototypes);
+    let types = parse(file.clone()).unwrap();
+    assert_eq!(types.general_types().as_slice().len(), 2);
+    assert!(types.general_types().as_slice().iter().all(|one| one.prototype_weights.is_empty()));
+
     // A file without types ends after the word embeddings.
-    let mut file = with_header(7, 0);
-    file.truncate(file.len() - 64 - 2 * (2 * 33_usize * 4).next_multiple_of(64));
-    assert_eq!(parse(file).unwrap().general_types(), []);
+    file[8 + 7 * 4..][..4].copy_from_slice(&0_u32.to_le_bytes());
+    file.truncate(file.len() - 64 - 2 * section(2 * 33 * 4));
+    assert!(parse(file).unwrap().general_types().as_slice().is_empty());
 }
 
 #[test]

@@ -3,20 +3,20 @@
 //! All numbers are little-endian. The header has 64 bytes:
 //!
 //! - the magic bytes `TCRIBEN2`
-//! - nine u32: the numbers of layers, hidden dimensions, heads, FFN dimensions, vocabulary entries and positions, the size
-//!   of the vocabulary in bytes, the number of types of general tools, and the size of their names in bytes
-//! - 16 bytes that identify the weights: the beginning of the SHA-256 of the nine numbers and of all that follows
+//! - ten u32: the numbers of layers, hidden dimensions, heads, FFN dimensions, vocabulary entries and positions, the size
+//!   of the vocabulary in bytes, the number of types of general tools, the size of their names in bytes, and the number of
+//!   prototypes
+//! - 16 bytes that identify the weights: the beginning of the SHA-256 of the ten numbers and of all that follows
 //!   the header
-//! - 4 unused bytes
 //!
 //! The sections follow, each padded to a multiple of 64 bytes: the vocabulary, one entry per line; the scale of each
 //! word embedding; the position embeddings, to which the embedding of token type 0 was added; a layer norm; for each
 //! layer the matrix of queries, keys and values, the attention's output matrix, a layer norm, the two FFN matrices
-//! and a layer norm; and the int8 codes of the word embeddings. If there are types of general tools, three more sections
-//! follow: their names, one per line; the classifiers of requests; and those of tools. A classifier is one weight for each
-//! dimension, and its bias. A layer norm is one section: gains, then biases. A
-//! matrix is three: scales, biases, and int8 codes in the layout of `simd::matrix`, so that nothing is rearranged at
-//! startup.
+//! and a layer norm; and the int8 codes of the word embeddings. If there are types of general tools, five more sections
+//! follow: their names, one per line; the classifiers of requests; those of tools; for each type the weights of all
+//! prototypes; and the int8 codes of the prototypes, whose lengths do not matter. A classifier is one weight for each
+//! dimension, and its bias. A layer norm is one section: gains, then biases. A matrix is three: scales, biases, and int8
+//! codes in the layout of `simd::matrix`, so that nothing is rearranged at startup.
 //!
 //! The header is untrusted: its numbers are limited, and the file must have exactly the length that follows from
 //! them.
@@ -25,7 +25,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::simd::matrix::{MAX_INPUTS, PANEL, PackedMatrix};
-use crate::{Error, GeneralType, LinearProbe};
+use crate::{Error, FlatIndex, GeneralType, GeneralTypes, LinearProbe, Vector};
 
 const MAGIC: &[u8; 8] = b"TCRIBEN2";
 const HEADER: usize = 64;
@@ -52,6 +52,8 @@ pub(super) struct Shape {
     pub(super) general_types: usize,
     /// Size of their names, in bytes.
     pub(super) general_names: usize,
+    /// Number of prototypes of requests for general tools.
+    pub(super) prototypes: usize,
 }
 
 /// The gains and biases of a layer normalisation.
@@ -92,7 +94,7 @@ pub(super) struct Weights {
     pub(super) embedding_norm: LayerNorm,
     pub(super) layers: Vec<Layer>,
     word_codes: Range<usize>,
-    pub(super) general_types: Vec<GeneralType>,
+    pub(super) general_types: GeneralTypes,
     bytes: Cow<'static, [u8]>,
 }
 
@@ -107,7 +109,7 @@ impl Weights {
         }
         let shape = Shape::parse(header)?;
         let mut id = [0; 16];
-        id.copy_from_slice(&header[44..60]);
+        id.copy_from_slice(&header[48..64]);
         let needed = shape.file_length();
         if needed != bytes.len() as u64 {
             return Err(Error::EncoderLength { needed, found: bytes.len() as u64 });
@@ -172,7 +174,7 @@ impl Weights {
 impl Shape {
     fn parse(header: &[u8; HEADER]) -> Result<Self, Error> {
         let mut numbers =
-            header[8..44].as_chunks::<4>().0.iter().map(|n| u32::from_le_bytes(*n) as usize);
+            header[8..48].as_chunks::<4>().0.iter().map(|n| u32::from_le_bytes(*n) as usize);
         let mut number = || numbers.next().unwrap_or_default();
         let shape = Self {
             layers: number(),
@@ -184,6 +186,7 @@ impl Shape {
             vocabulary: number(),
             general_types: number(),
             general_names: number(),
+            prototypes: number(),
         };
         match shape.problem() {
             Some(reason) => Err(Error::EncoderShape { reason }),
@@ -205,6 +208,8 @@ impl Shape {
             Some("the vocabulary must have 1 to 1048576 entries, and at most 64 MiB")
         } else if self.general_types > 64 || self.general_names > 4096 {
             Some("it must have at most 64 types of general tools, and 4096 bytes of names")
+        } else if self.prototypes > 1 << 14 || (self.prototypes > 0 && self.general_types == 0) {
+            Some("it must have at most 16384 prototypes, and none without types of general tools")
         } else {
             None
         }
@@ -226,7 +231,13 @@ impl Shape {
         let words = padded(4 * entries) + padded(entries * hidden);
         let general = match self.general_types as u64 {
             0 => 0,
-            types => padded(self.general_names as u64) + 2 * padded(4 * types * (hidden + 1)),
+            types => {
+                let prototypes = self.prototypes as u64;
+                padded(self.general_names as u64)
+                    + 2 * padded(4 * types * (hidden + 1))
+                    + padded(4 * types * prototypes)
+                    + padded(prototypes * hidden)
+            }
         };
         HEADER as u64
             + general
@@ -273,10 +284,10 @@ impl Sections<'_> {
         Ok(Matrix { codes: self.take(inputs * outputs), scales, biases })
     }
 
-    fn general_types(&mut self, shape: &Shape) -> Result<Vec<GeneralType>, Error> {
+    fn general_types(&mut self, shape: &Shape) -> Result<GeneralTypes, Error> {
         let types = shape.general_types;
         if types == 0 {
-            return Ok(Vec::new());
+            return Ok(GeneralTypes::new(Vec::new(), FlatIndex::new(shape.hidden)));
         }
         let names = self.take(shape.general_names);
         // The names are printed, so they may not contain control characters.
@@ -289,13 +300,16 @@ impl Sections<'_> {
         }
         let requests = self.probes("classifiers of requests", shape)?;
         let tools = self.probes("classifiers of tools", shape)?;
-        let probes = requests.into_iter().zip(tools);
+        let weights = self.floats("weights of prototypes", types * shape.prototypes)?;
+        let mut weights = weights.chunks_exact(shape.prototypes.max(1)).map(<[f32]>::to_vec);
         let of_name = |(name, (request, tool)): (&str, _)| GeneralType {
             name: name.to_owned(),
             request,
+            prototype_weights: weights.next().unwrap_or_default(),
             tool,
         };
-        Ok(names.split('\n').zip(probes).map(of_name).collect())
+        let types = names.split('\n').zip(requests.into_iter().zip(tools)).map(of_name).collect();
+        Ok(GeneralTypes::new(types, self.vectors(shape.prototypes, shape.hidden)))
     }
 
     fn probes(&mut self, part: &'static str, shape: &Shape) -> Result<Vec<LinearProbe>, Error> {
@@ -305,5 +319,17 @@ impl Sections<'_> {
             Some(LinearProbe::new(weights.to_vec(), *bias))
         };
         Ok(numbers.chunks_exact(shape.hidden + 1).filter_map(probe).collect())
+    }
+
+    /// Reads vectors whose lengths do not matter from their codes.
+    fn vectors(&mut self, count: usize, dims: usize) -> FlatIndex {
+        let codes = self.take(count * dims);
+        let mut vectors = FlatIndex::new(dims);
+        vectors.reserve(count);
+        for row in self.bytes[codes].chunks_exact(dims) {
+            let values = row.iter().map(|code| f32::from(code.cast_signed())).collect();
+            vectors.push(&Vector::normalised(values).quantised());
+        }
+        vectors
     }
 }

@@ -171,9 +171,8 @@ fn confidence_line(explanation: &Explanation) -> Option<String> {
                 gap if gap > 0.0 => format!(", {gap:.3} points below the best"),
                 _ => String::new(),
             };
-            let general = both.general.as_ref().map(|found| found.request * found.tool);
-            let general = match general {
-                Some(general) if general >= 0.005 => format!(", general tool {general:.2}"),
+            let general = match both.top_general {
+                general if general >= 0.005 => format!(" or general tool {general:.2}"),
                 _ => String::new(),
             };
             format!(

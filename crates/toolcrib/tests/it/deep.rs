@@ -351,7 +351,7 @@ fn an_encoder_in_a_folder_has_a_file_of_its_own() {
     let whole = home.vectors();
     let mut other = builtin_encoder();
     // The id in the header makes it another encoder. `training/write_encoder.py` writes a hash of the weights there.
-    other[44] ^= 1;
+    other[48] ^= 1;
     let folder = model_folder("other", Some(&other));
     let explained = home.explain(&["--embedding-model", folder.to_str().unwrap()]);
     assert_eq!(first(&explained).1, "deep");
